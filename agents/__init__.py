@@ -1,0 +1,1 @@
+"""One agent a file: decode, call the core, store, publish."""

@@ -1,0 +1,1 @@
+"""The Faust application and the parts that a machine without them needs: broker, ClickHouse."""
