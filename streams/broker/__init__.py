@@ -1,0 +1,1 @@
+"""A broker of our own: one real Apache Kafka on loopback, without Docker or installed Java."""
