@@ -1,1 +1,6 @@
 """A broker of our own: one real Apache Kafka on loopback, without Docker or installed Java."""
+
+from streams.broker.errors import BrokerError, JarsMissingError, LockError
+from streams.broker.server import Broker
+
+__all__ = ["Broker", "BrokerError", "JarsMissingError", "LockError"]
