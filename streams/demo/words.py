@@ -1,0 +1,47 @@
+"""What happens in the pool, in a sentence."""
+
+from streams.demo.frame import Frame, TenantRow
+from tokenweir.records.control import ControlDecision
+
+TIERS = {
+    "normal": "normal",
+    "soft_degrade": "soft: lowest classes are limited",
+    "hard_degrade": "hard: only floors are served",
+    "circuit_break": "circuit break: the pool is over its budget",
+}
+CORE = ("dedicated", "guaranteed")
+
+
+def sentence(frame: Frame) -> str:
+    """Who is held back and why, and who is kept whole."""
+    if frame.entry is None:
+        return "waiting for the first decision"
+    rows = frame.rows()
+    parts = [_back(row, frame.entry.decision) for row in rows if row.held_back]
+    parts += [_core(row) for row in rows if row.service_class in CORE and row.demand]
+    return "; ".join(parts) if parts else "nobody is held back"
+
+
+def _back(row: TenantRow, decision: ControlDecision) -> str:
+    return f"{row.tenant} is held back: {_why(row, decision)}"
+
+
+def _why(row: TenantRow, decision: ControlDecision) -> str:
+    if decision.breaker == "open":
+        return "the breaker is open"
+    action = {state.service_class: state.action for state in decision.classes}[row.service_class]
+    if action == "refuse":
+        return f"{row.service_class} gets nothing in {decision.tier}"
+    if row.service_class in ("spot", "preemptible"):
+        return f"{row.service_class} takes what others leave, now {row.grant:,} of {row.demand:,}"
+    if row.demand > row.baseline:
+        return f"it asks for {row.demand:,}, above its baseline of {row.baseline:,}"
+    return f"it is granted {row.grant:,} of {row.demand:,}"
+
+
+def _core(row: TenantRow) -> str:
+    if row.demand <= row.baseline:
+        return f"{row.tenant} keeps its baseline of {row.baseline:,}"
+    if row.grant > row.baseline:
+        return f"{row.tenant} borrows {row.grant - row.baseline:,} above its baseline"
+    return f"{row.tenant} asks for more than its baseline of {row.baseline:,}"
