@@ -1,0 +1,64 @@
+# Python >= 3.11 and make are all that it takes; everything else comes into .venv.
+# ARGS passes options on: make demo ARGS="--duration 120", make test ARGS="-k demo".
+BIN := .venv/bin
+RUN := $(BIN)/python
+READY := .venv/.ready
+CODE := src streams agents bench tests
+
+.PHONY: demo up test check format experiments lock clean
+
+demo: $(READY) ## one minute of a shared pool: broker, control plane, gateways, history
+	@$(RUN) -m streams demo $(ARGS)
+
+up: $(READY) ## the same without the load, until Ctrl-C
+	@$(RUN) -m streams up $(ARGS)
+
+test: $(READY) ## unit, property and broker tests, on a real broker
+	$(RUN) -m pytest $(ARGS)
+
+check: $(READY) ## formatting, lint, types, and who may import whom
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
+
+experiments: $(READY) ## the README's figures, each with its peer, at full size
+	$(RUN) -m bench.ingest $(ARGS)
+
+lock: $(READY) ## renew requirements.lock from pyproject.toml
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade \
+	  --extra control --group dev --group bench --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --quiet -o requirements.lock
+
+clean: ## all that was made here: packages, data, caches
+	rm -rf .venv .local .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
+
+# The first Python that is new enough; of those on the PATH some may be there in name only.
+define FIND_PYTHON
+for name in $(PYTHON) python3 python3.13 python3.12 python3.14 python3.11; do \
+  $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; \
+  name=; \
+done; \
+test -n "$$name" || { \
+  echo "Tokenweir needs Python 3.11 or newer; python3 here is: $$(python3 --version 2>&1)." >&2; \
+  echo "Install one, or name it: make PYTHON=/path/to/python3.12" >&2; \
+  exit 1; }
+endef
+
+# uv puts the locked packages in place in a tenth of pip's time. Where it cannot reach the package
+# index as pip can (certificates, mirrors), pip does it.
+$(READY): requirements.lock pyproject.toml
+	@$(FIND_PYTHON); echo "Setting up .venv with $$name; this takes a minute the first time"; \
+	$(RUN) -m pip --version >/dev/null 2>&1 || { rm -rf .venv; $$name -m venv .venv; }
+	@awk '/^[a-z]/ {ours = /^uv==/} ours' requirements.lock > .venv/uv.txt
+	@$(RUN) -m pip install -q --require-hashes --no-deps -r .venv/uv.txt
+	@$(BIN)/uv pip sync -q --python $(RUN) --require-hashes requirements.lock \
+	  || $(RUN) -m pip install -q --require-hashes -r requirements.lock
+	@$(BIN)/uv pip install -q --python $(RUN) --no-deps -e . \
+	  || $(RUN) -m pip install -q --no-deps -e .
+	@touch $@
