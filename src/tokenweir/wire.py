@@ -22,6 +22,7 @@ from fastavro.schema import fingerprint, to_parsing_canonical_form
 from tokenweir.errors import BadRecord, UnknownSchema
 from tokenweir.records.control import Barred, ControlDecision, GatewayLeases, Roster
 from tokenweir.records.journal import DeadLetter, JournalEntry
+from tokenweir.records.rows import BlockRow, GatewayRow, PoolRow
 from tokenweir.records.spec import PoolSpec
 from tokenweir.records.usage import CapacityReport, QuotaCeiling, RequestsBlock, UsageReport
 
@@ -40,6 +41,9 @@ RECORDS: tuple[type, ...] = (
     Roster,
     JournalEntry,
     DeadLetter,
+    PoolRow,
+    GatewayRow,
+    BlockRow,
 )
 R = TypeVar("R")
 
@@ -157,9 +161,9 @@ def _value(kind: type, raw: Any) -> Any:
         part = raw[name]
         if many:
             raw[name] = tuple(_value(choices[0], item) for item in part)
-        elif len(choices) == 1:
+        elif isinstance(part, dict):
             raw[name] = _value(choices[0], part)
-        else:
+        elif part is not None:  # a union: fastavro names the record
             record, fields_ = part
             chosen = next(c for c in choices if record.endswith(f".{c.__name__}"))
             raw[name] = _value(chosen, fields_)

@@ -1,0 +1,54 @@
+"""What took from somebody, or what somebody asked for, in words and numbers."""
+
+import numpy as np
+
+from tokenweir.core.decide import Verdict
+from tokenweir.core.pool import Pool
+from tokenweir.records.journal import AuditEntry, JournalEntry
+
+
+def audit_entry(pool: Pool, at_ms: int, audit: AuditEntry) -> JournalEntry:
+    """An audit entry under the next id since the pool's last decision."""
+    pool.notes += 1
+    id_ = f"{pool.name}@{pool.boundary_ms}/audit/{pool.notes}"
+    return JournalEntry(pool.name, at_ms, id_, audit)
+
+
+def tier_audit(pool: Pool, verdict: Verdict) -> tuple[AuditEntry, ...]:
+    """The tier changed: whom that holds back."""
+    was, now = verdict.was.tier, pool.tier.tier
+    if was == now:
+        return ()
+    held = [name for name, action in zip(pool.terms.names, verdict.action, strict=True) if action]
+    entry = AuditEntry(
+        kind="tier",
+        subject=pool.name,
+        lost=held,
+        gained=[],
+        amount=pool.level,
+        unit="millionths of the budget",
+        before=was,
+        after=now,
+        why=f"the smoothed level is {pool.level / 10_000:.1f} %",
+    )
+    return (entry,)
+
+
+def reclaim_audit(pool: Pool, verdict: Verdict) -> tuple[AuditEntry, ...]:
+    """An owner came back, and who had borrowed has less than it wants."""
+    if not verdict.taken.any() or not verdict.grown.any():
+        return ()
+    names = np.array(pool.terms.names, dtype=object)
+    amount = int(verdict.taken.sum())
+    entry = AuditEntry(
+        kind="reclaim",
+        subject=pool.name,
+        lost=names[verdict.taken > 0].tolist(),
+        gained=names[verdict.grown > 0].tolist(),
+        amount=amount,
+        unit="milli-tokens/s",
+        before=str(amount),
+        after="0",
+        why="owners ask for their baselines again",
+    )
+    return (entry,)

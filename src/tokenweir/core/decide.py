@@ -1,0 +1,87 @@
+"""One decision of one pool: measure, tier, weights, floors, sharing, debt, leases."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tokenweir.core import ONE
+from tokenweir.core.actions import actions_of
+from tokenweir.core.grants import Grants, grants
+from tokenweir.core.leases import Leased, lease
+from tokenweir.core.measure import Measures, flow_rates, measure
+from tokenweir.core.pool import Pool
+from tokenweir.core.smooth import debt
+from tokenweir.core.terms import Ints
+from tokenweir.core.tier import TierState, next_tier
+from tokenweir.core.weights import weights
+from tokenweir.core.window import add_flow, roll
+from tokenweir.records.spec import PoolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was decided, as figures; arrays of shape (tenants,)."""
+
+    at_ms: int
+    measures: Measures
+    was: TierState
+    weight: Ints
+    action: Ints  # place in `actions.ACTIONS`
+    grants: Grants
+    leased: Leased
+    taken: Ints  # borrowed capacity that this decision took back from somebody who wants it
+    grown: Ints  # floors that grew
+
+
+def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
+    """Decide for the boundary `at_ms`; `skipped` boundaries before it had no message (T2)."""
+    roll(pool.window, at_ms)
+    since_ms = pool.boundary_ms or at_ms
+    add_flow(pool.window, flow_rates(pool), since_ms, at_ms)
+    seen_now = measure(pool, spec, at_ms, skipped)
+    pool.level = _smooth_level(pool.level, seen_now.level_now, spec.ewma, skipped)
+    was, pool.tier = pool.tier, next_tier(pool.tier, pool.level, spec.tiers, at_ms)
+    terms, tally = pool.terms, pool.tally
+    weight = weights(terms, spec.weights, tally.burst, tally.debt)
+    action = actions_of(tuple(spec.classes), pool.tier.tier, terms.rank)
+    capacity = pool.capacity.tokens_per_s
+    ceiling = capacity * spec.ceiling // ONE
+    pots = capacity * spec.pots // ONE
+    present = (seen_now.demand > 0) | (seen_now.used > 0)
+    granted = grants(
+        ceiling - pots,
+        seen_now.demand,
+        weight,
+        terms,
+        spec,
+        action,
+        present,
+        tally.carry,
+        capacity,
+    )
+    served = np.minimum(granted.grant, seen_now.demand)
+    owed = terms.of_class(2, 2)
+    paid = debt(tally.debt, seen_now.demand, served, terms.baseline, spec.debt_gain)
+    leased = lease(pool, spec, granted.grant, weight, at_ms, pots, ceiling)
+    short = seen_now.demand > granted.grant
+    verdict = Verdict(
+        at_ms=at_ms,
+        measures=seen_now,
+        was=was,
+        weight=weight,
+        action=action,
+        grants=granted,
+        leased=leased,
+        taken=np.where(short, np.maximum(tally.borrowed - granted.borrowed, 0), 0),
+        grown=np.maximum(granted.floor - tally.floor, 0),
+    )
+    tally.debt = np.where(owed, paid, 0)
+    tally.grant, tally.floor, tally.borrowed = granted.grant, granted.floor, granted.borrowed
+    return verdict
+
+
+def _smooth_level(before: int, now: int, gain: int, skipped: int) -> int:
+    # The level of a skipped boundary is not known; the newest one stands for them.
+    for _ in range(skipped + 1):
+        before = (before * (ONE - gain) + now * gain) // ONE
+    return before

@@ -1,0 +1,64 @@
+"""The figures behind a decision, for the journal."""
+
+import numpy as np
+
+from tokenweir.core.decide import Verdict
+from tokenweir.core.pool import Pool
+from tokenweir.core.terms import Bools, Ints
+from tokenweir.records.journal import GatewayFigures, TenantFigures
+from tokenweir.records.spec import CLASSES
+
+
+def tenant_figures(pool: Pool, verdict: Verdict) -> TenantFigures:
+    """What the decision was taken on, for every tenant that is not idle."""
+    measures, granted, tally, terms = verdict.measures, verdict.grants, pool.tally, pool.terms
+    shown = np.flatnonzero(_active(pool, verdict))
+
+    def column(values: Ints) -> list[int]:
+        listed: list[int] = values[shown].tolist()
+        return listed
+
+    refused_tokens = np.zeros(len(terms.names), dtype=np.int64)
+    for gateway in pool.gateways.values():
+        refused_tokens += gateway.refused
+    return TenantFigures(
+        tenant=[terms.names[place] for place in shown.tolist()],
+        service_class=[CLASSES[rank] for rank in terms.rank[shown].tolist()],
+        baseline=column(terms.baseline),
+        demand=column(measures.demand),
+        rate=column(tally.rate),
+        used=column(measures.used),
+        weight=column(verdict.weight),
+        floor=column(granted.floor),
+        grant=column(granted.grant),
+        leased=column(verdict.leased.given),
+        debt=column(tally.debt),
+        refused=column(tally.refused),
+        refused_tokens=column(refused_tokens),
+        queued=column(measures.queued),
+        spent=column(measures.spent),
+    )
+
+
+def _active(pool: Pool, verdict: Verdict) -> Bools:
+    return (
+        (verdict.measures.demand > 0)
+        | (verdict.measures.used > 0)
+        | (verdict.grants.grant > 0)
+        | (verdict.leased.given > 0)
+        | (pool.tally.debt > 0)
+        | (pool.tally.refused > 0)
+    )
+
+
+def gateway_figures(pool: Pool, verdict: Verdict) -> GatewayFigures:
+    """What the pool knows of its gateways."""
+    gateways = [pool.gateways[name] for name in sorted(pool.gateways)]
+    return GatewayFigures(
+        gateway=[gateway.name for gateway in gateways],
+        sequence=[gateway.sequence for gateway in gateways],
+        applied=[gateway.applied_ms for gateway in gateways],
+        seen_ms=[gateway.seen_ms for gateway in gateways],
+        leased=verdict.leased.by_gateway.tolist(),
+        missing=[gateway.missing for gateway in gateways],
+    )

@@ -1,0 +1,51 @@
+"""What is kept for those who have a baseline (DESIGN, decision 5)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tokenweir.core import ONE
+from tokenweir.core.share import share
+from tokenweir.core.terms import DEDICATED, ELASTIC, GUARANTEED, Ints, Terms
+
+
+@dataclass(frozen=True, slots=True)
+class Floors:
+    """Milli-tokens/s; arrays of shape (tenants,)."""
+
+    floor: Ints  # what each one has for sure until the next decision
+    idle: Ints  # what is reserved and not asked for now
+    lent: Ints  # of it, what may be lent; the rest waits for its owner
+
+
+def floors(available: int, demand: Ints, weight: Ints, terms: Terms, alpha: int) -> Floors:
+    """Dedicated: the baseline, always. Guaranteed and elastic: the baseline as far as they ask.
+
+    No floor shrinks to serve another's burst. Where they do not fit, elastic floors are shared by
+    weight; where the core's do not, guaranteed ones shrink in proportion, then dedicated ones.
+    """
+    dedicated = np.where(terms.of_class(DEDICATED) & ~terms.suspended, terms.baseline, 0)
+    guaranteed = np.where(
+        terms.of_class(GUARANTEED, GUARANTEED) & ~terms.suspended, terms.baseline, 0
+    )
+    dedicated = fit(available, dedicated)
+    guaranteed = fit(available - int(dedicated.sum()), guaranteed)
+    core = dedicated + np.minimum(guaranteed, demand)
+    idle = dedicated + guaranteed - core
+    lent = np.minimum(idle * alpha // ONE, terms.lend_cap)
+    elastic = np.where(terms.of_class(ELASTIC, ELASTIC) & ~terms.suspended, terms.baseline, 0)
+    left = max(available - int(core.sum()) - int((idle - lent).sum()), 0)
+    asked = share(left, weight, np.minimum(elastic, demand))
+    # Elastic baselines may add up to more than there is: only what fits is reserved while idle.
+    spare = fit(left - int(asked.sum()), np.maximum(elastic - demand, 0))
+    return Floors(
+        core + asked, idle + spare, lent + np.minimum(spare * alpha // ONE, terms.lend_cap)
+    )
+
+
+def fit(available: int, amounts: Ints) -> Ints:
+    """The amounts, or where they do not fit the same part of each, rounded down."""
+    total = int(amounts.sum())
+    if total <= max(available, 0):
+        return amounts
+    return (amounts * (max(available, 0) / total)).astype(np.int64)

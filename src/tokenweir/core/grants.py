@@ -1,0 +1,86 @@
+"""What each tenant may spend until the next decision (DESIGN, decision 6; PROTOCOL L10)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tokenweir.core import ONE
+from tokenweir.core.actions import FLOOR_ONLY, LIMIT, NONE, REFUSE
+from tokenweir.core.floors import Floors, floors
+from tokenweir.core.share import share
+from tokenweir.core.terms import UNLIMITED, Bools, Ints, Terms
+from tokenweir.records.spec import RANK, PoolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """Milli-tokens/s; arrays of shape (tenants,). The sum of `grant` is at most `available`."""
+
+    floor: Ints
+    borrowed: Ints  # to meet demand above the floor
+    grant: Ints  # floor, borrowed, and headroom that nobody asks for
+
+
+def grants(
+    available: int,
+    demand: Ints,
+    weight: Ints,
+    terms: Terms,
+    spec: PoolSpec,
+    action: Ints,
+    seen: Bools,
+    carry: Ints,
+    capacity: int,
+) -> Grants:
+    """T_eff = T + α·T_idle (budget tutorial): floors first, then what is lent, then headroom.
+
+    What nobody reserved is lent freely; of what is reserved and idle the part α, so that an owner
+    who comes back always finds something. `seen` are the tenants that were there lately.
+    """
+    kept = floors(available, demand, weight, terms, spec.alpha)
+    unlent = kept.idle - kept.lent
+    free = max(available - int(kept.floor.sum()) - int(unlent.sum()), 0)
+    may_borrow = (action < FLOOR_ONLY) & ~terms.suspended
+    unmet = np.where(may_borrow, np.clip(demand - kept.floor, 0, terms.borrow_cap), 0)
+    caps = _class_caps(spec, terms, kept, free, capacity)
+    borrowed = share(free, weight, _within(caps, unmet, weight, terms), carry)
+    borrowed = np.where(action == LIMIT, borrowed // 2, borrowed)
+    # An owner that was there lately holds what is kept for it; that of others waits for them.
+    grant = kept.floor + borrowed + np.where(seen & (action == NONE), unlent, 0)
+    room = np.minimum(terms.baseline + terms.borrow_cap, UNLIMITED) - grant
+    room = np.where(seen & (action == NONE) & ~terms.suspended, np.maximum(room, 0), 0)
+    rest = free - int(borrowed.sum())
+    taken = {rank: cap - _of(terms, rank, borrowed) for rank, cap in caps.items()}
+    headroom = share(rest, weight, _within(taken, np.minimum(room, rest), weight, terms))
+    grant = np.where(action == REFUSE, 0, grant + headroom)
+    return Grants(kept.floor, borrowed, grant)
+
+
+def _class_caps(
+    spec: PoolSpec, terms: Terms, kept: Floors, free: int, capacity: int
+) -> dict[int, int]:
+    """The most that each capped class may borrow: by its share of the pool, and by its own α."""
+    caps = {}
+    lent = int(kept.lent.sum())
+    for rules in spec.classes:
+        rank = RANK[rules.service_class]
+        most = UNLIMITED
+        if rules.share_cap is not None:
+            most = capacity * rules.share_cap // ONE - _of(terms, rank, kept.floor)
+        if rules.alpha is not None and rules.alpha < spec.alpha:
+            own = int((kept.idle * rules.alpha // ONE).sum())
+            most = min(most, free - lent + own)
+        if most < UNLIMITED:
+            caps[rank] = max(most, 0)
+    return caps
+
+
+def _within(caps: dict[int, int], wanted: Ints, weight: Ints, terms: Terms) -> Ints:
+    for rank, cap in caps.items():
+        inside = terms.rank == rank
+        wanted = np.where(inside, share(cap, weight, np.where(inside, wanted, 0)), wanted)
+    return wanted
+
+
+def _of(terms: Terms, rank: int, amounts: Ints) -> int:
+    return int(amounts[terms.rank == rank].sum())

@@ -1,0 +1,85 @@
+"""What each gateway is sent: its leases, in one record or in parts (L9)."""
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from tokenweir.core.decide import Verdict
+from tokenweir.core.pool import Issue, Pool
+from tokenweir.core.terms import Ints
+from tokenweir.records.control import GatewayLeases
+
+LEASES_A_PART = 1000
+
+
+def _held(issue: Issue) -> Ints:
+    """The tenants that have a lease in an issue; the unknown ones live on the pot alone."""
+    return np.flatnonzero((issue.rates > 0) | (issue.floors > 0))
+
+
+def parts_of(verdict: Verdict) -> int:
+    """How many records each gateway's leases take (L9)."""
+    most = max((len(_held(issue)) for issue in verdict.leased.issues.values()), default=0)
+    return max(1, -(-most // LEASES_A_PART))
+
+
+def lease_records(pool: Pool, verdict: Verdict, parts: int) -> tuple[GatewayLeases, ...]:
+    """Every part of every gateway that is sent leases now."""
+    records = []
+    for name, issue in sorted(verdict.leased.issues.items()):
+        gateway = pool.gateways[name]
+        gateway.parts = max(gateway.parts, parts)
+        held = _held(issue)
+        part_of = _part_of(pool.terms.names, held, parts)
+        records += [
+            _part(pool, name, issue, held[part_of == part], part, parts) for part in range(parts)
+        ]
+    return tuple(records)
+
+
+def _part_of(names: Sequence[str], held: Ints, parts: int) -> Ints:
+    """The part of each tenant, by a fixed hash of its name (L9)."""
+    if parts == 1:
+        return np.zeros(len(held), dtype=np.int64)
+    return np.array([zlib.crc32(names[place].encode()) % parts for place in held.tolist()])
+
+
+def _part(
+    pool: Pool, gateway: str, issue: Issue, held: Ints, part: int, parts: int
+) -> GatewayLeases:
+    assert pool.spec is not None
+    interval_ms, burst = pool.spec.interval_ms, pool.spec.burst
+    rates = issue.rates[held]
+    pot = issue.pot if part == 0 else 0
+    capacity = max(pool.capacity.tokens_per_s, 1)
+
+    def bursts(rate: Ints) -> list[int]:
+        # The bursts of all leases add up to the pool's: one interval, or what the spec says (L1).
+        part = rate * interval_ms // 1000 if burst is None else rate * (burst / capacity)
+        listed: list[int] = part.astype(np.int64).tolist()
+        return listed
+
+    return GatewayLeases(
+        pool=pool.name,
+        gateway=gateway,
+        part=part,
+        parts=parts,
+        at_ms=issue.at_ms,
+        expires_ms=issue.expires_ms,
+        floor_expires_ms=issue.floor_expires_ms,
+        pot_rate=pot,
+        pot_burst=bursts(np.array([pot], dtype=np.int64))[0],
+        tenant=[pool.terms.names[place] for place in held.tolist()],
+        rate=rates.tolist(),
+        burst=bursts(rates),
+        floor=issue.floors[held].tolist(),
+        sequences=[-1] * len(held),
+        kv_bytes=[-1] * len(held),
+        ceiling_tenant=[],
+        ceiling_user=[],
+        ceiling_window_id=[],
+        ceiling_starts_ms=[],
+        ceiling_ends_ms=[],
+        ceiling_tokens=[],
+    )

@@ -1,0 +1,136 @@
+"""What the pool and its tenants did, as a decision sees it (DESIGN, decision 1)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tokenweir.core import ONE
+from tokenweir.core.pool import Pool
+from tokenweir.core.smooth import smooth
+from tokenweir.core.terms import ELASTIC, Ints
+from tokenweir.core.window import (
+    BUDGET_KV,
+    BUDGET_SEQUENCES,
+    BUDGET_TOKENS,
+    FIRM_KV,
+    FIRM_SEQUENCES,
+    LENT_KV,
+    LENT_SEQUENCES,
+    columns,
+)
+from tokenweir.records.spec import PoolSpec
+
+# No demand or level is taken for more than this, so that sums stay within 64 bits.
+MOST_RATE = 10**12
+MOST_LEVEL = 1000 * ONE
+# KV bytes are integrated in units of 64 KiB, so that their sums stay within 64 bits.
+KV_UNIT = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """Arrays of shape (tenants,): rates in milli-tokens/s, amounts in charged tokens."""
+
+    spent: Ints
+    demand: Ints  # spent, refused and queued: of this interval, or smoothed where that is more
+    used: Ints  # over the window
+    queued: Ints  # requests
+    level_now: int  # of the firm use, millionths: the highest of the three resources
+    lent: int  # the same of what spot and preemptible take
+    used_tokens: int  # of all tenants over the window
+    budget_tokens: int
+
+
+def measure(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Measures:
+    """Close the interval that ends at `at_ms`: step the smoothed figures, read the window.
+
+    `skipped` boundaries went by without a message; they only repeat the decays (T2).
+    """
+    tenants = len(pool.terms.names)
+    spent = np.zeros(tenants, dtype=np.int64)
+    asked = np.zeros(tenants, dtype=np.int64)
+    queued = np.zeros(tenants, dtype=np.int64)
+    smoothed = np.zeros(tenants, dtype=np.int64)
+    for gateway in pool.gateways.values():
+        wanted = gateway.spent + gateway.refused + gateway.gauges[5]
+        spent += gateway.spent
+        asked += wanted
+        queued += gateway.gauges[4]
+        gateway.demand = _step(gateway.demand, _rate(wanted, spec), spec.ewma, skipped)
+        smoothed += gateway.demand
+    _step_tally(pool, spec, spent, skipped)
+    covered = columns(pool.window, at_ms, spec.window_s)
+    used = pool.window.tokens[:, covered].sum(axis=1)
+    flows = pool.window.flows[:, covered].sum(axis=1)
+    firm = pool.terms.of_class(ELASTIC)
+    budget = int(flows[BUDGET_TOKENS]) // 1000
+    return Measures(
+        spent=spent,
+        demand=np.maximum(_rate(asked, spec), smoothed),
+        used=used,
+        queued=queued,
+        level_now=max(
+            _level(int(used[firm].sum()), budget),
+            _occupied(flows, FIRM_SEQUENCES, BUDGET_SEQUENCES),
+            _occupied(flows, FIRM_KV, BUDGET_KV),
+        ),
+        lent=max(
+            _level(int(used[~firm].sum()), budget),
+            _occupied(flows, LENT_SEQUENCES, BUDGET_SEQUENCES),
+            _occupied(flows, LENT_KV, BUDGET_KV),
+        ),
+        used_tokens=int(used.sum()),
+        budget_tokens=budget,
+    )
+
+
+def flow_rates(pool: Pool) -> Ints:
+    """The rates of the window's flows as they stand now, a millisecond; shape (7,)."""
+    firm = pool.terms.of_class(ELASTIC)
+    rates = np.zeros(7, dtype=np.int64)
+    capacity = pool.capacity
+    rates[BUDGET_TOKENS] = capacity.tokens_per_s // 1000
+    rates[BUDGET_SEQUENCES] = capacity.sequences or 0
+    rates[BUDGET_KV] = (capacity.kv_bytes or 0) // KV_UNIT
+    for gateway in pool.gateways.values():
+        _, sequences, kv_bytes = gateway.gauges[:3]
+        rates[FIRM_SEQUENCES] += sequences[firm].sum()
+        rates[LENT_SEQUENCES] += sequences[~firm].sum()
+        rates[FIRM_KV] += kv_bytes[firm].sum() // KV_UNIT
+        rates[LENT_KV] += kv_bytes[~firm].sum() // KV_UNIT
+    return rates
+
+
+def _rate(tokens: Ints, spec: PoolSpec) -> Ints:
+    rate: Ints = np.minimum(tokens, MOST_RATE) * ONE // spec.interval_ms
+    return np.minimum(rate, MOST_RATE)
+
+
+def _step(before: Ints, now: Ints, gain: int, skipped: int) -> Ints:
+    value = smooth(before, now, gain)
+    nothing = np.zeros_like(value)
+    for _ in range(skipped):
+        value = smooth(value, nothing, gain)
+    return value
+
+
+def _step_tally(pool: Pool, spec: PoolSpec, spent: Ints, skipped: int) -> None:
+    tally, baseline = pool.tally, pool.terms.baseline
+    rate = _rate(spent, spec)
+    tally.rate = _step(tally.rate, rate, spec.ewma, skipped)
+    tally.refusals = _step(tally.refusals, _rate(tally.refused, spec), spec.ewma, skipped)
+    tally.wait = _step(tally.wait, np.minimum(tally.waits, MOST_RATE), spec.ewma, skipped)
+    # Over the baseline, or where there is none over the whole capacity: a share of the pool.
+    base = np.maximum(np.where(baseline > 0, baseline, pool.capacity.tokens_per_s), 1)
+    excess = np.minimum(np.maximum(rate - baseline, 0) * ONE // base, MOST_LEVEL)
+    tally.burst = _step(tally.burst, excess, spec.ewma, skipped)
+
+
+def _level(used: int, budget: int) -> int:
+    if budget <= 0:  # no capacity: full as soon as anything is used
+        return ONE if used > 0 else 0
+    return min(used * ONE // budget, MOST_LEVEL)
+
+
+def _occupied(flows: Ints, used: int, budget: int) -> int:
+    return _level(int(flows[used]), int(flows[budget])) if flows[budget] > 0 else 0

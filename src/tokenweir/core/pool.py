@@ -1,0 +1,122 @@
+"""The state of one pool: everything that its next decision depends on."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tokenweir.core.terms import Ints, Terms, terms_of
+from tokenweir.core.tier import TierState
+from tokenweir.core.window import Window, new_window
+from tokenweir.records.spec import Capacity, PoolSpec
+
+# The columns of `Pool.totals`.
+COUNTERS = (
+    "requests",
+    "errors",
+    "tokens_uncached",
+    "tokens_cached",
+    "tokens_out",
+    "charged",
+    "refused",
+    "refused_tokens",
+    "wait_ms",
+)
+# The rows of `Gateway.gauges`.
+GAUGES = ("in_flight", "sequences", "kv_bytes", "held_tokens", "queued", "queued_tokens")
+NO_CAPACITY = Capacity(0, None, None)
+NORMAL = TierState()
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """What one decision gave to one gateway; arrays of shape (tenants,), milli-tokens/s."""
+
+    at_ms: int
+    expires_ms: int
+    floor_expires_ms: int
+    rates: Ints
+    floors: Ints
+    pot: int
+
+
+@dataclass(slots=True)
+class Gateway:
+    """What the pool knows of one gateway; arrays over the pool's tenants."""
+
+    name: str
+    tenants: int
+    sequence: int = 0
+    missing: int = 0  # reports that never came
+    first_ms: int = 0
+    seen_ms: int = 0
+    applied_ms: int = 0
+    parts: int = 1  # the most lease records it ever had
+    reported: bool = False  # since the last decision
+    closed: bool = False
+    more: bool = False  # a report in several parts is not complete yet
+    issued: list[Issue] = field(default_factory=list)  # since `applied_ms`, oldest first
+    demand: Ints = field(init=False)  # smoothed, milli-tokens/s
+    spent: Ints = field(init=False)  # charged tokens since the last decision
+    refused: Ints = field(init=False)  # charged tokens since the last decision
+    gauges: Ints = field(init=False)  # (6, tenants), of the newest complete report
+    filling: Ints = field(init=False)  # the same, of the report whose parts are coming in
+
+    def __post_init__(self) -> None:
+        self.demand = np.zeros(self.tenants, dtype=np.int64)
+        self.spent = np.zeros(self.tenants, dtype=np.int64)
+        self.refused = np.zeros(self.tenants, dtype=np.int64)
+        self.gauges = np.zeros((len(GAUGES), self.tenants), dtype=np.int64)
+        self.filling = np.zeros((len(GAUGES), self.tenants), dtype=np.int64)
+
+
+@dataclass(slots=True)
+class Tally:
+    """Per-tenant figures that live from decision to decision; arrays of shape (tenants,)."""
+
+    refused: Ints  # requests since the last decision
+    waits: Ints  # ms since the last decision
+    rate: Ints  # smoothed use, milli-tokens/s
+    refusals: Ints  # smoothed, thousandths of a request per second
+    wait: Ints  # smoothed, ms per decision
+    burst: Ints  # smoothed excess over the baseline, millionths of it
+    debt: Ints  # millionths of the baseline
+    carry: Ints  # what rounding took, millionths
+    grant: Ints  # of the last decision, milli-tokens/s
+    floor: Ints  # of the last decision, milli-tokens/s
+    borrowed: Ints  # of the last decision, milli-tokens/s
+
+
+TALLIES = tuple(Tally.__dataclass_fields__)
+
+
+@dataclass(slots=True)
+class Pool:
+    """One pool. `advance` and `fold` of `core.step` change it; nothing else does."""
+
+    name: str
+    clock_ms: int = 0  # the largest append time so far (T1)
+    boundary_ms: int = 0  # of the last decision; 0: none yet
+    spec: PoolSpec | None = None
+    pending_spec: PoolSpec | None = None  # takes effect at the next boundary (T4)
+    capacity: Capacity = NO_CAPACITY
+    pending_capacity: Capacity | None = None
+    terms: Terms = field(default_factory=lambda: terms_of(None, NO_CAPACITY))
+    tier: TierState = NORMAL
+    level: int = 0  # smoothed, millionths
+    barred: tuple[str, ...] = ()
+    notes: int = 0  # audit entries since the last decision, for their ids
+    window: Window = field(default_factory=lambda: new_window(1, 60, 10))
+    totals: Ints = field(default_factory=lambda: np.zeros((1, len(COUNTERS)), dtype=np.int64))
+    tally: Tally = field(default_factory=lambda: new_tally(1))
+    gateways: dict[str, Gateway] = field(default_factory=dict)
+    gone: dict[str, tuple[int, int]] = field(default_factory=dict)  # name: last sequence, seen_ms
+
+
+def new_pool(name: str) -> Pool:
+    """A pool of which nothing is known yet."""
+    return Pool(name)
+
+
+def new_tally(tenants: int) -> Tally:
+    """A tally of so many tenants, all zero."""
+    return Tally(*(np.zeros(tenants, dtype=np.int64) for _ in TALLIES))

@@ -1,0 +1,150 @@
+"""Turn a verdict into the records that are published, and close the interval's accounts."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tokenweir.core.actions import action_of, priority_threshold
+from tokenweir.core.audit import audit_entry, reclaim_audit, tier_audit
+from tokenweir.core.decide import Verdict
+from tokenweir.core.figures import gateway_figures, tenant_figures
+from tokenweir.core.lease_records import lease_records, parts_of
+from tokenweir.core.leases import given
+from tokenweir.core.pool import Pool
+from tokenweir.records.control import (
+    Barred,
+    ClassState,
+    ControlDecision,
+    GatewayLeases,
+    Roster,
+)
+from tokenweir.records.journal import AuditEntry, DecisionEntry, JournalEntry
+from tokenweir.records.spec import UNKNOWN, PoolSpec
+
+# A gateway's last sequence is kept for a day after its last report (R1).
+REMEMBERED_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """All that one decision publishes, in this order; the same log gives the same bytes (S6)."""
+
+    decision: ControlDecision
+    leases: tuple[GatewayLeases, ...]
+    barred: Barred | None  # only when it changed
+    roster: Roster | None  # only when the spec changed
+    entries: tuple[JournalEntry, ...]  # the decision's first, then the audit's
+    gone: tuple[tuple[str, int], ...]  # gateways to forget, and how many parts each had
+
+
+def published(
+    pool: Pool, spec: PoolSpec, verdict: Verdict, effects: tuple[AuditEntry, ...]
+) -> Decided:
+    """The records of a verdict; afterwards the pool stands at the next interval's beginning."""
+    at_ms = verdict.at_ms
+    parts = parts_of(verdict)
+    decision = _decision(pool, spec, verdict, parts)
+    leases = lease_records(pool, verdict, parts)
+    figures = tenant_figures(pool, verdict)
+    gateways = gateway_figures(pool, verdict)
+    barred = _barred(pool, at_ms)
+    gone = _forget_gateways(pool, spec, at_ms)
+    _close(pool, at_ms)
+    entry = DecisionEntry(
+        decision, figures, gateways, verdict.measures.used_tokens, verdict.measures.budget_tokens
+    )
+    audits = (*effects, *tier_audit(pool, verdict), *reclaim_audit(pool, verdict))
+    return Decided(
+        decision=decision,
+        leases=leases,
+        barred=barred,
+        roster=_roster(pool, spec) if any(audit.kind == "spec" for audit in effects) else None,
+        entries=(
+            JournalEntry(pool.name, at_ms, decision.id, entry),
+            *(audit_entry(pool, at_ms, audit) for audit in audits),
+        ),
+        gone=gone,
+    )
+
+
+def _decision(pool: Pool, spec: PoolSpec, verdict: Verdict, parts: int) -> ControlDecision:
+    tier = pool.tier.tier
+    return ControlDecision(
+        pool=pool.name,
+        at_ms=verdict.at_ms,
+        id=f"{pool.name}@{verdict.at_ms}",
+        spec_version=spec.version,
+        mode=spec.mode,
+        interval_ms=spec.interval_ms,
+        longest_request_ms=spec.longest_request_ms,
+        tier=tier,
+        breaker="closed",
+        breaker_refuses="borrowers",
+        probe_rate=0,
+        level=pool.level,
+        level_now=verdict.measures.level_now,
+        lent=verdict.measures.lent,
+        alpha=spec.alpha,
+        capacity=pool.capacity.tokens_per_s,
+        granted=int(verdict.grants.grant.sum()),
+        priority_threshold=priority_threshold(tuple(spec.classes), tier),
+        parts=parts,
+        token_weights=spec.token_weights,
+        classes=[
+            ClassState(
+                terms.service_class,
+                action_of(terms, tier),
+                terms.starter,
+                terms.longest_wait_ms,
+                terms.on_silence,
+            )
+            for terms in spec.classes
+        ],
+        unknown_class=spec.unknown_class,
+    )
+
+
+def _barred(pool: Pool, at_ms: int) -> Barred | None:
+    """Who may not use pots, when that has changed (L8)."""
+    names = tuple(pool.terms.names[place] for place in np.flatnonzero(pool.terms.suspended))
+    if names == pool.barred:
+        return None
+    pool.barred = names
+    return Barred(pool.name, at_ms, list(names), ["suspended"] * len(names), [0] * len(names))
+
+
+def _roster(pool: Pool, spec: PoolSpec) -> Roster:
+    known = [claim for claim in spec.entitlements if claim.tenant != UNKNOWN]
+    known.sort(key=lambda claim: claim.tenant)
+    return Roster(
+        pool=pool.name,
+        spec_version=spec.version,
+        tenant=[claim.tenant for claim in known],
+        service_class=[claim.service_class for claim in known],
+        on_silence=[claim.on_silence for claim in known],
+    )
+
+
+def _forget_gateways(pool: Pool, spec: PoolSpec, at_ms: int) -> tuple[tuple[str, int], ...]:
+    """Drop gateways that closed or were silent longer than their floors live (L9)."""
+    gone = []
+    for name in sorted(pool.gateways):
+        gateway = pool.gateways[name]
+        silent = at_ms - gateway.seen_ms > spec.floor_ms
+        if gateway.closed or (silent and not given([gateway], gateway.tenants, at_ms).rates.any()):
+            gone.append((name, gateway.parts))
+            pool.gone[name] = (gateway.sequence, gateway.seen_ms)
+            del pool.gateways[name]
+    pool.gone = {name: kept for name, kept in pool.gone.items() if at_ms - kept[1] <= REMEMBERED_MS}
+    return tuple(gone)
+
+
+def _close(pool: Pool, at_ms: int) -> None:
+    pool.boundary_ms = at_ms
+    pool.notes = 0
+    pool.tally.refused[:] = 0
+    pool.tally.waits[:] = 0
+    for gateway in pool.gateways.values():
+        gateway.reported = False
+        gateway.spent[:] = 0
+        gateway.refused[:] = 0

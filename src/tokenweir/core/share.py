@@ -1,0 +1,72 @@
+"""Weighted max-min sharing in whole numbers."""
+
+import numpy as np
+
+from tokenweir.core import ONE
+from tokenweir.core.terms import Ints
+
+
+def share(total: int, weights: Ints, caps: Ints, carry: Ints | None = None) -> Ints:
+    """Divide `total` by weight; nobody gets more than its cap, what one leaves goes to the others.
+
+    S_i = w_i * B / sum(w), repeated until nobody is over its cap (budget tutorial). Rounds down and
+    gives the rest by largest remainder, ties by position; `carry`, in millionths of a unit, is what
+    earlier roundings took from each, and is updated (A2). Shapes (n,); the sum of the result is
+    min(total, sum(caps)). A weight of 0 counts as the smallest there is.
+    """
+    caps = np.maximum(caps, 0)
+    if total <= 0:
+        return np.zeros_like(caps)
+    if int(caps.sum()) <= total:
+        return caps.copy()
+    weights = np.maximum(weights, 1)
+    order = np.argsort(caps / weights, kind="stable")
+    cap, weight = caps[order], weights[order]
+    # What is left, and who is left to share it, when everybody before has its cap.
+    left = total - (np.cumsum(cap) - cap)
+    among = np.cumsum(weight[::-1])[::-1]
+    full = cap / weight * among <= left
+    first = int(np.argmin(full))
+    part = np.zeros_like(cap)
+    part[:first] = cap[:first]
+    exact = int(left[first]) * (weight[first:] / int(among[first]))
+    part[first:] = np.minimum(exact.astype(np.int64), cap[first:])
+    result = np.empty_like(part)
+    result[order] = part
+    lost = np.zeros(len(caps), dtype=np.int64)
+    lost[order[first:]] = ((exact - part[first:]) * ONE).astype(np.int64)
+    return _give_rest(result, total - int(part.sum()), caps, lost, carry)
+
+
+def _give_rest(part: Ints, rest: int, caps: Ints, lost: Ints, carry: Ints | None) -> Ints:
+    if carry is not None:
+        carry += lost
+        lost = carry
+    if rest < 0:  # a quotient was rounded up to the next whole number
+        part[np.argsort(-part, kind="stable")[:-rest]] -= 1
+    while rest > 0:
+        open_ = np.flatnonzero(part < caps)
+        chosen = open_[np.argsort(-lost[open_], kind="stable")[:rest]]
+        part[chosen] += 1
+        if carry is not None:
+            carry[chosen] -= ONE
+        rest -= len(chosen)
+    return part
+
+
+def split(amounts: Ints, keys: Ints) -> Ints:
+    """Split each tenant's amount over gateways in proportion to `keys`; equally where all are 0.
+
+    `amounts` has shape (tenants,), `keys` (gateways, tenants), the result as `keys`; each column
+    adds up to its amount exactly.
+    """
+    gateways = len(keys)
+    if gateways == 0:
+        return np.zeros_like(keys)
+    keys = np.where(keys.sum(axis=0) > 0, keys, 1)
+    upto = np.cumsum(keys, axis=0)
+    edges = (amounts * (upto / upto[-1])).astype(np.int64)
+    edges[-1] = amounts
+    edges = np.minimum(edges, amounts)
+    parts: Ints = np.diff(edges, axis=0, prepend=0)
+    return parts

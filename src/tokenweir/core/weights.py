@@ -1,0 +1,18 @@
+"""Who goes first under scarcity (DESIGN, decision 4; Token Pools paper)."""
+
+import numpy as np
+
+from tokenweir.core import ONE
+from tokenweir.core.terms import Ints, Terms
+from tokenweir.records.spec import WeightTerms
+
+
+def weights(terms: Terms, factors: WeightTerms, burst: Ints, debt: Ints) -> Ints:
+    """w = w_class / ((1 + a_slo*l) * (1 + a_burst*b)) * (1 + a_debt*d), in millionths, at least 1.
+
+    l is the SLO target in seconds, `burst` and `debt` are in millionths; shapes (tenants,).
+    """
+    slo = 1.0 + factors.slo / ONE * (terms.slo_ms / 1000)
+    bursty = 1.0 + factors.burst / ONE * (burst / ONE)
+    owed = 1.0 + factors.debt / ONE * (debt / ONE)
+    return np.maximum((terms.class_weight / (slo * bursty) * owed).astype(np.int64), 1)

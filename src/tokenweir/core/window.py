@@ -1,0 +1,75 @@
+"""What was used and what could have been used over the last seconds, in one ring of seconds.
+
+Column `s % seconds` holds second `s` of the pool's log. The ring is `grace` longer than the window,
+so that a late report still finds the second that it belongs to (T7).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tokenweir.core.terms import Bools, Ints
+
+# The rows of `flows`: integrals over time of what the pool could do and of what was occupied.
+BUDGET_TOKENS, BUDGET_SEQUENCES, BUDGET_KV, FIRM_SEQUENCES, LENT_SEQUENCES, FIRM_KV, LENT_KV = (
+    range(7)
+)
+
+
+@dataclass(slots=True)
+class Window:
+    """`tokens` has shape (tenants, seconds), charged tokens.
+
+    `flows` has shape (7, seconds): milli-tokens, then sequences and bytes times milliseconds.
+    """
+
+    tokens: Ints
+    flows: Ints
+    newest: int = 0  # the second up to which columns are valid
+
+
+def new_window(tenants: int, window_s: int, grace_s: int) -> Window:
+    """An empty ring for so many tenants."""
+    seconds = window_s + grace_s + 2
+    return Window(
+        np.zeros((tenants, seconds), dtype=np.int64), np.zeros((7, seconds), dtype=np.int64)
+    )
+
+
+def roll(window: Window, now_ms: int) -> None:
+    """Make room for the second in which `now_ms` lies: what falls out of the ring is cleared."""
+    now_s = now_ms // 1000
+    seconds = window.flows.shape[1]
+    first = max(window.newest + 1, now_s - seconds + 1)
+    stale = [second % seconds for second in range(first, now_s + 1)]
+    window.tokens[:, stale] = 0
+    window.flows[:, stale] = 0
+    window.newest = max(window.newest, now_s)
+
+
+def add_tokens(window: Window, tenants: Ints, event_ms: Ints, charged: Ints) -> None:
+    """Put tokens into the seconds in which they were used; what is too late falls by the side."""
+    seconds = window.flows.shape[1]
+    second = event_ms // 1000
+    fits = (second > window.newest - seconds) & (second <= window.newest)
+    place = tenants * seconds + second % seconds
+    np.add.at(window.tokens.reshape(-1), place[fits], charged[fits])
+
+
+def add_flow(window: Window, rates: Ints, since_ms: int, until_ms: int) -> None:
+    """Integrate seven constant rates (per millisecond) from `since_ms` to `until_ms`."""
+    seconds = window.flows.shape[1]
+    at = max(since_ms, (window.newest - seconds + 1) * 1000)
+    while at < until_ms:
+        end = min(until_ms, (at // 1000 + 1) * 1000)
+        window.flows[:, at // 1000 % seconds] += rates * (end - at)
+        at = end
+
+
+def columns(window: Window, at_ms: int, window_s: int) -> Bools:
+    """Which columns the window that ends at `at_ms` covers; a second just begun counts whole."""
+    seconds = window.flows.shape[1]
+    last = (at_ms - 1) // 1000
+    covered = np.zeros(seconds, dtype=np.bool_)
+    covered[[second % seconds for second in range(last - window_s + 1, last + 1)]] = True
+    return covered

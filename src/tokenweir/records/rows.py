@@ -1,0 +1,65 @@
+"""A pool's state as rows: what tables and snapshots hold."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tokenweir.records.control import Tier
+from tokenweir.records.spec import Capacity
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRow:
+    """The state of one pool, all but its tenants' blocks and its gateways."""
+
+    pool: str
+    clock_ms: int
+    boundary_ms: int
+    spec: bytes | None
+    pending_spec: bytes | None
+    capacity: Capacity
+    pending_capacity: Capacity | None
+    tier: Tier
+    rising: int
+    low_since_ms: int
+    level: int
+    barred: Sequence[str]
+    notes: int
+    newest_s: int
+    seconds: int
+    flows: bytes
+    gateways: Sequence[str]
+    gone: Sequence[str]
+    gone_sequence: Sequence[int]
+    gone_seen_ms: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayRow:
+    """What a pool knows of one gateway; arrays hold only the tenants listed."""
+
+    gateway: str
+    sequence: int
+    missing: int
+    first_ms: int
+    seen_ms: int
+    applied_ms: int
+    parts: int
+    reported: bool
+    closed: bool
+    more: bool
+    tenant: Sequence[str]
+    figures: bytes
+    issued_ms: Sequence[int]
+    expires_ms: Sequence[int]
+    floor_expires_ms: Sequence[int]
+    pot: Sequence[int]
+    issued: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRow:
+    """A block of up to 256 tenants of one pool, in columns."""
+
+    tenant: Sequence[str]
+    columns: int
+    values: bytes

@@ -1,0 +1,197 @@
+"""A pool's state as rows of bytes, and back: for the tables, for snapshots, for review.
+
+A key begins with the table that the row belongs to. A row of `consumption`, `ewma` and `debt` holds
+a block of up to 256 tenants, because Faust writes and restores rows at the same speed whatever they
+hold. The same state gives the same bytes.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tokenweir.core.pool import COUNTERS, GAUGES, TALLIES, Gateway, Issue, Pool, Tally, new_pool
+from tokenweir.core.terms import Ints, terms_of
+from tokenweir.core.tier import TierState
+from tokenweir.core.window import Window
+from tokenweir.records.rows import BlockRow, GatewayRow, PoolRow
+from tokenweir.records.spec import PoolSpec
+from tokenweir.wire import decode_as, encode
+
+BLOCK = 256
+EWMA = tuple(name for name in TALLIES if name != "debt")
+
+
+def to_rows(pool: Pool) -> dict[str, bytes]:
+    """The rows of one pool, by key, in the order of their keys."""
+    tally = np.stack([getattr(pool.tally, name) for name in EWMA], axis=1)
+    rows = {f"pools/{pool.name}": encode(_pool_row(pool))}
+    for name in sorted(pool.gateways):
+        rows[f"pools/{pool.name}/{name}"] = encode(_gateway_row(pool, pool.gateways[name]))
+    tables = {
+        "consumption": np.concatenate([pool.totals, pool.window.tokens], axis=1),
+        "debt": pool.tally.debt[:, None],
+        "ewma": tally,
+    }
+    for table, array in tables.items():
+        for start in range(0, len(array), BLOCK):
+            key = f"{table}/{pool.name}/{start // BLOCK:05}"
+            rows[key] = encode(_block_row(pool, array, start))
+    return dict(sorted(rows.items()))
+
+
+def from_rows(rows: Mapping[str, bytes]) -> Pool:
+    """The pool whose rows these are; raises `BadRecord` if one is no row, `KeyError` if one lacks.
+
+    The tenants may stand in any order of blocks: they are sorted by name (A2).
+    """
+    found = {key.split("/", 2)[1] for key in rows}
+    if len(found) != 1:
+        raise KeyError(f"rows of {sorted(found)}: those of exactly one pool are needed")
+    name = found.pop()
+    row = decode_as(PoolRow, rows[f"pools/{name}"])
+    pool = new_pool(name)
+    _restore_pool(pool, row)
+    consumption = _table(pool, rows, "consumption")
+    pool.totals = consumption[:, : len(COUNTERS)].copy()
+    flows = np.frombuffer(row.flows, dtype="<i8").reshape(7, row.seconds).astype(np.int64)
+    pool.window = Window(consumption[:, len(COUNTERS) :].copy(), flows, row.newest_s)
+    tally = dict(zip(EWMA, _table(pool, rows, "ewma").T.copy(), strict=True))
+    pool.tally = Tally(**tally, debt=_table(pool, rows, "debt")[:, 0].copy())
+    for gateway in row.gateways:
+        restored = decode_as(GatewayRow, rows[f"pools/{name}/{gateway}"])
+        pool.gateways[gateway] = _restore_gateway(pool, restored)
+    return pool
+
+
+def _pool_row(pool: Pool) -> PoolRow:
+    gone = sorted(pool.gone)
+    return PoolRow(
+        pool=pool.name,
+        clock_ms=pool.clock_ms,
+        boundary_ms=pool.boundary_ms,
+        spec=encode(pool.spec) if pool.spec else None,
+        pending_spec=encode(pool.pending_spec) if pool.pending_spec else None,
+        capacity=pool.capacity,
+        pending_capacity=pool.pending_capacity,
+        tier=pool.tier.tier,
+        rising=pool.tier.rising,
+        low_since_ms=pool.tier.low_since_ms,
+        level=pool.level,
+        barred=list(pool.barred),
+        notes=pool.notes,
+        newest_s=pool.window.newest,
+        seconds=pool.window.flows.shape[1],
+        flows=_bytes(pool.window.flows),
+        gateways=sorted(pool.gateways),
+        gone=gone,
+        gone_sequence=[pool.gone[name][0] for name in gone],
+        gone_seen_ms=[pool.gone[name][1] for name in gone],
+    )
+
+
+def _restore_pool(pool: Pool, row: PoolRow) -> None:
+    pool.clock_ms, pool.boundary_ms = row.clock_ms, row.boundary_ms
+    pool.spec = decode_as(PoolSpec, row.spec) if row.spec else None
+    pool.pending_spec = decode_as(PoolSpec, row.pending_spec) if row.pending_spec else None
+    pool.capacity, pool.pending_capacity = row.capacity, row.pending_capacity
+    pool.terms = terms_of(pool.spec, pool.capacity)
+    pool.tier = TierState(row.tier, row.rising, row.low_since_ms)
+    pool.level, pool.notes, pool.barred = row.level, row.notes, tuple(row.barred)
+    pool.gone = {
+        name: (sequence, seen_ms)
+        for name, sequence, seen_ms in zip(
+            row.gone, row.gone_sequence, row.gone_seen_ms, strict=True
+        )
+    }
+
+
+def _gateway_row(pool: Pool, gateway: Gateway) -> GatewayRow:
+    figures = np.concatenate(
+        [
+            np.stack([gateway.demand, gateway.spent, gateway.refused]),
+            gateway.gauges,
+            gateway.filling,
+        ]
+    )
+    issued = np.zeros((len(gateway.issued), 2, gateway.tenants), dtype=np.int64)
+    for place, issue in enumerate(gateway.issued):
+        issued[place] = issue.rates, issue.floors
+    used = np.flatnonzero(figures.any(axis=0) | issued.any(axis=(0, 1)))
+    return GatewayRow(
+        gateway=gateway.name,
+        sequence=gateway.sequence,
+        missing=gateway.missing,
+        first_ms=gateway.first_ms,
+        seen_ms=gateway.seen_ms,
+        applied_ms=gateway.applied_ms,
+        parts=gateway.parts,
+        reported=gateway.reported,
+        closed=gateway.closed,
+        more=gateway.more,
+        tenant=[pool.terms.names[place] for place in used.tolist()],
+        figures=_bytes(figures[:, used]),
+        issued_ms=[issue.at_ms for issue in gateway.issued],
+        expires_ms=[issue.expires_ms for issue in gateway.issued],
+        floor_expires_ms=[issue.floor_expires_ms for issue in gateway.issued],
+        pot=[issue.pot for issue in gateway.issued],
+        issued=_bytes(issued[:, :, used]),
+    )
+
+
+def _restore_gateway(pool: Pool, row: GatewayRow) -> Gateway:
+    tenants = len(pool.terms.names)
+    place = pool.terms.find(row.tenant)
+    gateway = Gateway(
+        row.gateway,
+        tenants,
+        row.sequence,
+        row.missing,
+        row.first_ms,
+        row.seen_ms,
+        row.applied_ms,
+        row.parts,
+        row.reported,
+        row.closed,
+        row.more,
+    )
+    figures = _spread(row.figures, (3 + 2 * len(GAUGES), len(place)), place, tenants)
+    gateway.demand, gateway.spent, gateway.refused = (figures[row].copy() for row in range(3))
+    gateway.gauges = figures[3 : 3 + len(GAUGES)].copy()
+    gateway.filling = figures[3 + len(GAUGES) :].copy()
+    issued = _spread(row.issued, (len(row.issued_ms), 2, len(place)), place, tenants)
+    gateway.issued = [
+        Issue(at_ms, expires_ms, floor_expires_ms, rates.copy(), floors.copy(), pot)
+        for at_ms, expires_ms, floor_expires_ms, (rates, floors), pot in zip(
+            row.issued_ms, row.expires_ms, row.floor_expires_ms, issued, row.pot, strict=True
+        )
+    ]
+    return gateway
+
+
+def _block_row(pool: Pool, array: Ints, start: int) -> BlockRow:
+    names = list(pool.terms.names[start : start + BLOCK])
+    return BlockRow(names, array.shape[1], _bytes(array[start : start + BLOCK]))
+
+
+def _table(pool: Pool, rows: Mapping[str, bytes], table: str) -> Ints:
+    prefix = f"{table}/{pool.name}/"
+    blocks = [decode_as(BlockRow, rows[key]) for key in rows if key.startswith(prefix)]
+    names = [name for block in blocks for name in block.tenant]
+    if sorted(names) != sorted(pool.terms.names):
+        raise KeyError(f"{table} has {len(names)} tenants, the spec {len(pool.terms.names)}")
+    array = np.concatenate(
+        [np.frombuffer(block.values, dtype="<i8").reshape(-1, block.columns) for block in blocks]
+    )
+    ordered = np.empty(array.shape, dtype=np.int64)
+    ordered[pool.terms.find(names)] = array
+    return ordered
+
+
+def _bytes(array: Ints) -> bytes:
+    return np.ascontiguousarray(array, dtype="<i8").tobytes()
+
+
+def _spread(data: bytes, shape: tuple[int, ...], place: Ints, tenants: int) -> Ints:
+    spread = np.zeros((*shape[:-1], tenants), dtype=np.int64)
+    spread[..., place] = np.frombuffer(data, dtype="<i8").reshape(shape)
+    return spread
