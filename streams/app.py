@@ -1,0 +1,50 @@
+"""The Faust application of the control workers, and its settings."""
+
+from pathlib import Path
+
+import faust
+
+from streams.config import Config
+from streams.tables import application_id
+from streams.topics import LARGE_BYTES
+
+
+def control_app(config: Config, brokers: str) -> faust.App:
+    """An application without agents or tables yet; `agents.control` adds them.
+
+    Call it when the event loop's policy is set: Faust's threads make loops of their own.
+    """
+    return faust.App(
+        application_id(config),
+        broker=[f"kafka://{address}" for address in brokers.split(",")],
+        store="rocksdb://",
+        datadir=str(state_folder(config)),
+        origin="agents",
+        autodiscover=False,
+        key_serializer="raw",
+        value_serializer="raw",
+        topic_partitions=config.partitions,
+        topic_replication_factor=config.replication,
+        topic_disable_leader=True,  # a hidden topic for timers on one worker; there are none
+        table_standby_replicas=0,
+        # A worker that is killed and comes back is the same member: nobody waits for its time-out.
+        consumer_group_instance_id=f"{application_id(config)}-{config.worker}",
+        broker_session_timeout=6.0,  # the least that a broker allows by default
+        broker_heartbeat_interval=1.5,
+        broker_request_timeout=30.0,
+        broker_commit_interval=0.5,
+        consumer_max_fetch_size=4 << 20,
+        stream_buffer_maxsize=512,  # messages of up to a megabyte each
+        stream_wait_empty=False,  # events are held until a checkpoint: a rebalance must not wait
+        stream_recovery_delay=0.0,
+        recovery_consistency_check=False,  # our checksums are one, and a lost changelog is no end
+        producer_linger=0.0,
+        producer_max_request_size=LARGE_BYTES,
+        web_enabled=False,
+        worker_redirect_stdouts=False,
+    )
+
+
+def state_folder(config: Config) -> Path:
+    """Where a worker keeps its RocksDB; two workers never share one."""
+    return config.data / f"control-{config.worker}"

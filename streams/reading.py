@@ -1,0 +1,33 @@
+"""Which message comes next: each is folded exactly once, in the order of the log (S1).
+
+After a rebalance Faust can skip single messages and repeat others, so its word for what is next is
+not taken: the state of a partition knows the offset that it expects.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Verdict = Literal["stale", "repeat", "next", "ahead"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of the usage topic, however it was read."""
+
+    offset: int
+    append_ms: int  # the broker's append time
+    key: bytes | None
+    value: bytes | None
+
+
+def judge(next_offset: int, offset: int, generation: int, current: int) -> Verdict:
+    """What to do with a message that the consumer of some generation delivers.
+
+    `stale`: of another generation than the consumer's, drop it. `repeat`: already folded,
+    acknowledge it. `ahead`: read what is missing from the log, and fold that first.
+    """
+    if generation != current:
+        return "stale"
+    if offset == next_offset:
+        return "next"
+    return "repeat" if offset < next_offset else "ahead"
