@@ -1,0 +1,111 @@
+"""Read Kafka's topics from the command line: to their present end, backwards, or as they grow."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+from aiokafka.structs import ConsumerRecord
+
+from tokenweir.errors import Unavailable
+
+ANSWER_S = 10.0  # a broker that needs longer is down
+FIRST_WINDOW = 500  # records; the next window backwards is four times as large, and so on
+
+
+class Log:
+    """A consumer that belongs to no group, and so disturbs nobody."""
+
+    def __init__(self, consumer: AIOKafkaConsumer) -> None:
+        self._consumer = consumer
+
+    async def partitions(self, topic: str) -> list[TopicPartition]:
+        """A topic's partitions in order; raises `Unavailable` when there is no such topic."""
+        if topic not in await self._consumer.topics():
+            raise Unavailable(
+                f"topic {topic} does not exist: start the control plane, which creates it "
+                "(`python -m streams up`)"
+            )
+        numbers = self._consumer.partitions_for_topic(topic) or ()
+        return [TopicPartition(topic, number) for number in sorted(numbers)]
+
+    async def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset of each partition that is still kept."""
+        return dict(await self._consumer.beginning_offsets(partitions))
+
+    async def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset that each partition's next record will have."""
+        return dict(await self._consumer.end_offsets(partitions))
+
+    async def between(
+        self, partition: TopicPartition, start: int, end: int
+    ) -> AsyncIterator[ConsumerRecord]:
+        """The records from offset `start` to before `end`; compaction may have left holes."""
+        self._consumer.assign([partition])
+        self._consumer.seek(partition, start)
+        while await self._consumer.position(partition) < end:
+            batch = await self._consumer.getmany(partition, timeout_ms=1000)
+            for record in batch.get(partition, ()):
+                if record.offset < end:
+                    yield record
+
+    async def whole(self, topic: str) -> AsyncIterator[ConsumerRecord]:
+        """Everything that a topic holds now, one partition after the other."""
+        partitions = await self.partitions(topic)
+        starts, ends = await self.starts(partitions), await self.ends(partitions)
+        for partition in partitions:
+            async for record in self.between(partition, starts[partition], ends[partition]):
+                yield record
+
+    async def backwards(
+        self, partition: TopicPartition, end: int
+    ) -> AsyncIterator[list[ConsumerRecord]]:
+        """A partition before offset `end` in windows, the newest first.
+
+        Inside a window records stand in the order of the log.
+        """
+        start = (await self.starts([partition]))[partition]
+        size = FIRST_WINDOW
+        while end > start:
+            begin = max(start, end - size)
+            yield [record async for record in self.between(partition, begin, end)]
+            end, size = begin, size * 4
+
+    async def follow(self, starts: dict[TopicPartition, int]) -> AsyncIterator[ConsumerRecord]:
+        """Records from these offsets on, as they come; it never ends by itself."""
+        self._consumer.assign(list(starts))
+        for partition, offset in starts.items():
+            self._consumer.seek(partition, offset)
+        async for record in self._consumer:
+            yield record
+
+
+@asynccontextmanager
+async def open_log(brokers: str) -> AsyncIterator[Log]:
+    """A log of these brokers; raises `Unavailable` when none of them answers."""
+    quiet()
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=brokers, enable_auto_commit=False, request_timeout_ms=10_000
+    )
+    try:
+        await asyncio.wait_for(consumer.start(), ANSWER_S)
+        yield Log(consumer)
+    except (KafkaError, OSError, TimeoutError) as error:
+        raise Unavailable(silent(brokers)) from error
+    finally:
+        await consumer.stop()
+
+
+def silent(brokers: str) -> str:
+    """What to do about brokers that do not answer."""
+    return (
+        f"Kafka at {brokers} does not answer: start it (`python -m streams up`), "
+        "or name another with --brokers"
+    )
+
+
+def quiet() -> None:
+    """Our own errors say it; the client's log would say it again."""
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)

@@ -1,0 +1,144 @@
+"""What must hold between the fields of a spec, beyond each field by itself."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tokenweir.records.spec import Action, ClassTerms
+from tokenweir.spec.classes import BORROWING, CORE, CORE_WAIT
+from tokenweir.spec.compile import baseline_of, terms_of
+from tokenweir.spec.document import Place
+from tokenweir.spec.model import Pool, Tenant
+from tokenweir.spec.words import millionths, rate, share, time
+
+MILLION = 1_000_000
+MILDEST_FIRST: tuple[Action, ...] = ("none", "limit", "floor_only", "refuse")
+LEASE_INTERVALS = 3  # a lease must outlive report, decision and renewal (L4)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Fields that do not go together: the one to change first, and the others."""
+
+    place: Place
+    value: str
+    allowed: str
+    others: tuple[Place, ...] = ()
+
+
+def faults(pool: Pool) -> Iterator[Fault]:
+    """Everything that does not go together in `pool`."""
+    for check in _CHECKS:
+        yield from check(pool)
+
+
+def _floors(pool: Pool) -> Iterator[Fault]:
+    core = sum(baseline_of(pool, t).rate for t in pool.tenants.values() if t.service_class in CORE)
+    capacity = pool.capacity.tokens_per_s
+    needed = core + capacity * pool.pots // MILLION
+    most = capacity * pool.ceiling // MILLION
+    if needed > most:
+        yield Fault(
+            ("tenants",),
+            f"{rate(needed)} (baselines of dedicated and guaranteed tenants {rate(core)}, "
+            f"starter pots {share(pool.pots)} of the capacity)",
+            f"floors above capacity: together at most {rate(most)}, which is the ceiling "
+            f"{millionths(pool.ceiling)} of {rate(capacity)}",
+            (("capacity",), ("ceiling",), ("pots",)),
+        )
+
+
+def _tiers(pool: Pool) -> Iterator[Fault]:
+    tiers = pool.tiers
+    steps = (("soft", tiers.soft), ("hard", tiers.hard), ("break", tiers.circuit_break))
+    for (below, low), (name, high) in zip(steps, steps[1:], strict=False):
+        if high <= low:
+            above = f"above {below}, which is {millionths(low)}"
+            yield Fault(("tiers", name), millionths(high), above, (("tiers", below),))
+    if tiers.margin >= tiers.soft:
+        below_soft = f"below soft, which is {millionths(tiers.soft)}"
+        yield Fault(("tiers", "margin"), millionths(tiers.margin), below_soft, (("tiers", "soft"),))
+
+
+def _times(pool: Pool) -> Iterator[Fault]:
+    shortest = LEASE_INTERVALS * pool.interval
+    for name, ms, least, what, other in (
+        ("window", pool.window * 1000, pool.interval, "one interval", "interval"),
+        ("lease", pool.lease, shortest, f"{LEASE_INTERVALS} intervals", "interval"),
+        ("silent_floor", pool.silent_floor, pool.lease, "one lease", "lease"),
+    ):
+        if ms < least:
+            yield Fault((name,), time(ms), f"at least {what}: {time(least)}", ((other,),))
+
+
+def _waits(pool: Pool) -> Iterator[Fault]:
+    least = CORE_WAIT * pool.interval
+    for terms in terms_of(pool):
+        if terms.service_class in CORE and terms.longest_wait_ms < least:
+            yield Fault(
+                ("classes", terms.service_class, "longest_wait"),
+                time(terms.longest_wait_ms),
+                f"at least {CORE_WAIT} intervals, {time(least)}, so that what others borrowed "
+                "can come back",
+                (("interval",),),
+            )
+
+
+def _actions(pool: Pool) -> Iterator[Fault]:
+    terms = terms_of(pool)
+    for one in terms:
+        if _mildness(one.hard_action) > _mildness(one.soft_action):
+            yield _action(one, "hard", f"not milder than soft, which is {one.soft_action}", one)
+    for lower, one in zip(terms, terms[1:], strict=False):
+        for tier in ("soft", "hard"):
+            if _mildness(_of(lower, tier)) > _mildness(_of(one, tier)):
+                said = f"not harder than for {lower.service_class}, which is {_of(lower, tier)}"
+                yield _action(one, tier, said, lower)
+
+
+def _refused_core(pool: Pool) -> Iterator[Fault]:
+    for one in terms_of(pool):
+        for tier in ("soft", "hard"):
+            if one.service_class in CORE and _of(one, tier) == "refuse":
+                yield _action(one, tier, "none, limit or floor_only: its floor is kept", one)
+
+
+def _action(one: ClassTerms, tier: str, allowed: str, other: ClassTerms) -> Fault:
+    place = ("classes", one.service_class, tier)
+    others = tuple(("classes", other.service_class, name) for name in ("soft", "hard"))
+    return Fault(place, _of(one, tier), allowed, others)
+
+
+def _of(terms: ClassTerms, tier: str) -> Action:
+    return terms.soft_action if tier == "soft" else terms.hard_action
+
+
+def _mildness(action: Action) -> int:
+    return -MILDEST_FIRST.index(action)
+
+
+def _tenants(pool: Pool) -> Iterator[Fault]:
+    for name, tenant in pool.tenants.items():
+        for field, value, allowed in _claims(pool, tenant):
+            yield Fault(("tenants", name, field), value, allowed, (("tenants", name, "class"),))
+
+
+def _claims(pool: Pool, tenant: Tenant) -> Iterator[tuple[str, str, str]]:
+    reserved, one = baseline_of(pool, tenant).rate, tenant.service_class
+    if one in BORROWING and reserved:
+        others = "elastic, guaranteed or dedicated"
+        yield "baseline", rate(reserved), f"none for {one}: leave it out, or use class {others}"
+    if one in CORE and not reserved:
+        yield "baseline", rate(reserved), f"more than 0 for {one}, or class elastic"
+    if one == "dedicated" and tenant.lend_cap:
+        yield "lend_cap", rate(tenant.lend_cap), "none for dedicated: its baseline is never lent"
+
+
+_CHECKS: tuple[Callable[[Pool], Iterator[Fault]], ...] = (
+    _floors,
+    _tiers,
+    _times,
+    _waits,
+    _actions,
+    _refused_core,
+    _tenants,
+)

@@ -1,0 +1,100 @@
+"""From YAML to a checked spec, or to every problem at once."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any, get_args
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from tokenweir.spec.check import faults
+from tokenweir.spec.document import BadSpec, Document, Place, Problem, path_of, read_document
+from tokenweir.spec.fields import allowed, bare, hint_at, names_in, near
+from tokenweir.spec.model import Pool
+
+
+def read_spec(text: str, name: str) -> Pool:
+    """The pool that the YAML in `text` describes; `name` is the file's, for errors.
+
+    Raises `BadSpec` with every problem: its line, the field's path, the value, what is allowed.
+    """
+    document = read_document(text, name)
+    pool, errors, dropped = _validate(document.data)
+    problems = [*document.problems, *(_problem(document, error) for error in errors)]
+    if pool is not None:
+        problems += _across(document, pool, dropped)
+    if pool is None or problems:
+        raise BadSpec(name, tuple(sorted(problems, key=lambda problem: problem.line)))
+    return pool
+
+
+def _validate(data: Any) -> tuple[Pool | None, list[ErrorDetails], set[Place]]:
+    """The pool, the errors, and what was dropped to get a pool in spite of them.
+
+    Without the dropping there could be no check across fields while one of them is wrong.
+    """
+    found: list[ErrorDetails] = []
+    dropped: set[Place] = set()
+    while True:
+        try:
+            return Pool.model_validate(data), found, dropped
+        except ValidationError as error:
+            errors = error.errors(include_url=False)
+        found = found or errors  # later ones are about what was dropped
+        places = {_to_drop(error) for error in errors}
+        if () in places:
+            return None, found, dropped
+        dropped |= places
+        data = _without(data, places)
+
+
+def _to_drop(error: ErrorDetails) -> Place:
+    inside = error["type"] == "missing" or error["loc"][-1:] == ("[key]",)
+    return error["loc"][:-1] if inside else error["loc"]
+
+
+def _without(data: Any, places: set[Place]) -> Any:
+    data = deepcopy(data)
+    # The innermost first: what lies around them may be dropped as well.
+    for place in sorted(places, key=len, reverse=True):
+        around = data
+        for part in place[:-1]:
+            around = around[part]
+        del around[place[-1]]
+    return data
+
+
+def _problem(document: Document, error: ErrorDetails) -> Problem:
+    """One error of pydantic in our words."""
+    place: Place = error["loc"]
+    if place[-1:] == ("[key]",):
+        place = place[:-1]
+        key = get_args(bare(hint_at(place[:-1])))[0]
+        value, said = "this name", allowed(key)
+    elif error["type"] == "extra_forbidden":
+        value, said = "unknown field", near(str(place[-1]), names_in(hint_at(place[:-1])))
+    elif error["type"] == "missing":
+        value, said = "missing", allowed(hint_at(place))
+    elif error["type"] == "literal_error":
+        value = f"value {_shown(document, place)}"
+        said = near(str(error["input"]), list(get_args(bare(hint_at(place)))))
+    else:
+        value, said = f"value {_shown(document, place)}", allowed(hint_at(place))
+    return Problem(document.line(place), path_of(place), value, said)
+
+
+def _shown(document: Document, place: Place) -> str:
+    """A value as it stands in the file."""
+    if place in document.texts:
+        return repr(document.texts[place])
+    return "that has parts of its own"
+
+
+def _across(document: Document, pool: Pool, dropped: set[Place]) -> Iterator[Problem]:
+    """What is wrong between fields, except where one of them is wrong by itself."""
+    for fault in faults(pool):
+        places = (fault.place, *fault.others)
+        if not any(place[: len(gone)] == gone for place in places for gone in dropped):
+            written = next((place for place in places if place in document.lines), fault.place)
+            line = document.line(written)
+            yield Problem(line, path_of(fault.place), f"value {fault.value}", fault.allowed)
