@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
-from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+from aiokafka.errors import KafkaConnectionError, KafkaError, OffsetOutOfRangeError
 from clickhouse_connect.driver.client import Client
 
 from streams.config import Config
@@ -31,6 +31,7 @@ log = logging.getLogger("tokenweir.history")
 PATIENCE_S = 0.5  # the longest that a record waits for its insert
 POLL_MS = 100
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 5.0  # between tries while ClickHouse does not answer
+REST_S = 1.0  # between tries at the start
 SILENT_S = 60.0  # without an insert that was due: worth a line
 GOODBYE_S = 8.0  # for the last inserts at SIGTERM; what they miss is read again
 
@@ -49,8 +50,12 @@ async def run(config: Config) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     client = await _first_contact(config.clickhouse, stop)
-    if client is not None:
-        await _follow(config, config.brokers, client, stop)
+    while client is not None and not stop.is_set():
+        try:
+            await _follow(config, config.brokers, client, stop)
+        except KafkaConnectionError as error:
+            log.warning("waiting: Kafka at %s: %s", config.brokers, error)
+            await _rest(stop)
     return 0
 
 
@@ -101,6 +106,8 @@ class Sink(ConsumerRebalanceListener):  # type: ignore[misc]
         first = await self.consumer.beginning_offsets(lost)
         for place in lost:
             position = await self.consumer.position(place)
+            if position > first[place]:
+                raise BadInput(_of_another_log(place, position))
             log.error("%s: offsets %d to %d are gone", place, position, first[place] - 1)
             self.consumer.seek(place, first[place])
 
@@ -109,12 +116,7 @@ class Sink(ConsumerRebalanceListener):  # type: ignore[misc]
             lane = await asyncio.to_thread(self._opened, place)
             end = (await self.consumer.end_offsets([place]))[place]
             if lane.begins > end:
-                raise BadInput(
-                    f"{place.topic}/{place.partition} ends at offset {end}, but the tables hold"
-                    f" {lane.begins - 1}: they are of another log. Name another database in"
-                    " TOKENWEIR_CLICKHOUSE (http://host:port/database), or set"
-                    " TOKENWEIR_TOPIC_PREFIX"
-                )
+                raise BadInput(_of_another_log(place, lane.begins))
             self.lanes[place] = lane
             self.consumer.seek(place, lane.begins)
             self.consumer.resume(place)
@@ -136,6 +138,8 @@ class Sink(ConsumerRebalanceListener):  # type: ignore[misc]
             lane.receive(read, monotonic())
 
     async def _flush_due(self) -> None:
+        if monotonic() < self.again_s:
+            return
         for place, lane in self.lanes.items():
             if lane is not None and lane.due(monotonic(), PATIENCE_S):
                 await self._flush(place, lane)
@@ -202,6 +206,14 @@ class Sink(ConsumerRebalanceListener):  # type: ignore[misc]
             self.good_s = monotonic()
 
 
+def _of_another_log(place: TopicPartition, begins: int) -> str:
+    return (
+        f"{place.topic}/{place.partition} ends before offset {begins}, where the tables go on:"
+        " they are of another log. Name another database in TOKENWEIR_CLICKHOUSE"
+        " (http://host:port/database), or set TOKENWEIR_TOPIC_PREFIX"
+    )
+
+
 async def _first_contact(url: str, stop: asyncio.Event) -> Client | None:
     """The client, its tables ready; None when asked to stop before ClickHouse has answered."""
     told = False
@@ -215,9 +227,13 @@ async def _first_contact(url: str, stop: asyncio.Event) -> Client | None:
             if not told:
                 log.warning("waiting: %s", error)
             told = True
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), LONGEST_PAUSE_S / 5)
+            await _rest(stop)
     return None
+
+
+async def _rest(stop: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), REST_S)
 
 
 async def _follow(config: Config, brokers: str, client: Client, stop: asyncio.Event) -> None:

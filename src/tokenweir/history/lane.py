@@ -86,9 +86,13 @@ class Lane:
     place: Place
     reader: Reader
     held: Mapping[str, int]
+    next_offset: int = field(init=False)  # records below it are here already
     waiting: deque[Record] = field(default_factory=deque)
     waiting_bytes: int = 0
     since_s: float | None = None  # monotonic: when the oldest waiting record came
+
+    def __post_init__(self) -> None:
+        self.next_offset = self.begins
 
     @property
     def begins(self) -> int:
@@ -97,10 +101,13 @@ class Lane:
 
     def receive(self, records: Sequence[Record], now_s: float) -> None:
         """Take the next records of the log."""
-        if records and self.since_s is None:
+        for record in records:
+            if record.offset >= self.next_offset:
+                self.waiting.append(record)
+                self.waiting_bytes += _size(record)
+                self.next_offset = record.offset + 1
+        if self.waiting and self.since_s is None:
             self.since_s = now_s
-        self.waiting.extend(records)
-        self.waiting_bytes += sum(map(_size, records))
 
     def due(self, now_s: float, patience_s: float) -> bool:
         """Whether what waits is enough for an insert, or has waited long enough."""
