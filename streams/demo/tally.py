@@ -46,7 +46,7 @@ class Tally:
 
     def to_json(self) -> dict[str, Any]:
         """As a mapping of plain values."""
-        return asdict(self)
+        return {**asdict(self), "reasons": dict(self.reasons)}  # asdict would count its pairs
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> Self:
