@@ -7,6 +7,14 @@ import faust
 from streams.config import Config
 from streams.tables import application_id
 from streams.topics import LARGE_BYTES
+from streams.transport import Transport
+
+
+class ControlApp(faust.App):  # type: ignore[misc]  # faust ships no types
+    """Faust with our transport."""
+
+    def _new_transport(self) -> Transport:
+        return Transport(self.conf.broker_consumer, self)
 
 
 def control_app(config: Config, brokers: str) -> faust.App:
@@ -14,7 +22,7 @@ def control_app(config: Config, brokers: str) -> faust.App:
 
     Call it when the event loop's policy is set: Faust's threads make loops of their own.
     """
-    return faust.App(
+    return ControlApp(
         application_id(config),
         broker=[f"kafka://{address}" for address in brokers.split(",")],
         store="rocksdb://",
