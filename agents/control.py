@@ -29,8 +29,8 @@ def add_control_agent(app: faust.App, usage: str, folding: Folding[Any]) -> None
     """
     topic = app.topic(usage, key_type=bytes, value_type=bytes)
 
-    @app.agent(topic, name="control")  # type: ignore[untyped-decorator]
-    async def control(stream: faust.StreamT) -> None:
+    @app.agent(topic, name="control")
+    async def control(stream: Any) -> None:
         try:
             async for event in stream.noack().events():
                 await folding.take(event)

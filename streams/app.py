@@ -10,7 +10,7 @@ from streams.topics import LARGE_BYTES
 from streams.transport import Transport
 
 
-class ControlApp(faust.App):  # type: ignore[misc]  # faust ships no types
+class ControlApp(faust.App):
     """Faust with our transport."""
 
     def _new_transport(self) -> Transport:

@@ -65,8 +65,7 @@ def newest_snapshots(entries: Iterable[JournalEntry]) -> dict[str, Snapshot]:
     newest: dict[str, Snapshot] = {}
     for (pool, at_ms, next_offset), parts in sorted(chunks.items()):
         if _complete(parts):
-            rows = {k: row for part in parts.values() for k, row in zip(part.keys, part.rows)}
-            newest[pool] = Snapshot(pool, at_ms, next_offset, parts[0].arithmetic, rows)
+            newest[pool] = Snapshot(pool, at_ms, next_offset, parts[0].arithmetic, _joined(parts))
     return newest
 
 
@@ -81,6 +80,13 @@ def _split(rows: Mapping[str, bytes]) -> Iterator[list[str]]:
         keys.append(key)
         size += len(key) + len(row)
     yield keys
+
+
+def _joined(parts: Mapping[int, SnapshotChunk]) -> dict[str, bytes]:
+    rows: dict[str, bytes] = {}
+    for part in parts.values():
+        rows.update(zip(part.keys, part.rows, strict=True))
+    return rows
 
 
 def _complete(parts: Mapping[int, SnapshotChunk]) -> bool:

@@ -12,8 +12,8 @@ from streams.checkpoint import Checksums, Marker, checksums
 from streams.dead_letters import dead_letter
 from streams.journal import Snapshot, break_entry, is_due, snapshot_entries
 from streams.reading import Message
+from tokenweir.core.step import Decided
 from tokenweir.errors import BadRecord, TokenweirError
-from tokenweir.records.control import Barred, ControlDecision, GatewayLeases, Roster
 from tokenweir.records.journal import JournalEntry
 from tokenweir.records.spec import PoolSpec
 from tokenweir.records.usage import CapacityReport, QuotaCeiling, UsageReport
@@ -30,24 +30,6 @@ class PoolState(Protocol):
     name: str
     clock_ms: int  # the largest append time so far (T1)
     boundary_ms: int  # of the last decision, 0 before the first
-
-
-class Decided(Protocol):
-    """What one decision publishes."""
-
-    @property
-    def decision(self) -> ControlDecision: ...
-    @property
-    def leases(self) -> Sequence[GatewayLeases]: ...
-    @property
-    def barred(self) -> Barred | None: ...
-    @property
-    def roster(self) -> Roster | None: ...
-    @property
-    def entries(self) -> Sequence[JournalEntry]: ...
-    @property
-    def gone(self) -> Sequence[tuple[str, int]]:
-        """Gateways that get tombstones, and how many parts each had."""
 
 
 P = TypeVar("P", bound=PoolState)
@@ -108,7 +90,10 @@ class Unfoldable(TokenweirError):
 
 
 class Partition(Generic[P]):
-    """Folds the messages of one partition; `unfoldable` are offsets the core is known to fail on."""
+    """Folds the messages of one partition.
+
+    `unfoldable` are the offsets that the core is known to fail on, and how.
+    """
 
     def __init__(
         self, core: Core[P], place: Place, restored: Restored[P], unfoldable: Mapping[int, str]
@@ -238,9 +223,7 @@ class Partition(Generic[P]):
 
     def _snapshot(self, pool: P, at_ms: int, next_offset: int) -> Iterator[JournalEntry]:
         rows = self.core.to_rows(pool)
-        return snapshot_entries(
-            Snapshot(pool.name, at_ms, next_offset, self.core.arithmetic, rows)
-        )
+        return snapshot_entries(Snapshot(pool.name, at_ms, next_offset, self.core.arithmetic, rows))
 
     def _break(self, pool: P, why: str) -> Iterator[JournalEntry]:
         at_ms, next_offset = pool.clock_ms, max(self.next_offset, self.starts.get(pool.name, 0))

@@ -35,7 +35,9 @@ async def restore(core: Core[P], place: Place, store: Store, log: Log) -> Restor
     return _within(restored, first, end)
 
 
-def from_rows(core: Core[P], marker: Marker, rows: Mapping[str, Mapping[str, bytes]]) -> Restored[P]:
+def from_rows(
+    core: Core[P], marker: Marker, rows: Mapping[str, Mapping[str, bytes]]
+) -> Restored[P]:
     """The state that verified rows hold."""
     why = f"arithmetic {marker.arithmetic} gave way to {core.arithmetic}"
     return Restored(

@@ -27,7 +27,7 @@ def changelog_name(config: Config, table: str) -> str:
     return f"{application_id(config)}-{table}-changelog"
 
 
-class RememberingTable(faust.Table):  # type: ignore[misc]  # faust ships no types
+class RememberingTable(faust.Table[bytes, bytes]):
     """A table that keeps the promises of its writes, which Faust drops.
 
     `app.producer.flush()` can return before everything is acknowledged; these cannot.
@@ -49,19 +49,20 @@ Tables = Mapping[str, RememberingTable]
 
 def declare_tables(app: faust.App, config: Config) -> Tables:
     """The tables of `app`, by name."""
-    return {
-        name: app.tables.add(
-            RememberingTable(
-                app,
-                name=name,
-                key_type=bytes,
-                value_type=bytes,
-                partitions=config.partitions,
-                options={"driver": "rocksdict", **ROCKSDB},
-            )
-        )
-        for name in TABLES
-    }
+    return {name: _declare(app, config, name) for name in TABLES}
+
+
+def _declare(app: faust.App, config: Config, name: str) -> RememberingTable:
+    table = RememberingTable(
+        app,
+        name=name,
+        key_type=bytes,
+        value_type=bytes,
+        partitions=config.partitions,
+        options={"driver": "rocksdict", **ROCKSDB},
+    )
+    app.tables.add(table)
+    return table
 
 
 # Each partition of each table is a RocksDB of its own: the defaults would let every one of them

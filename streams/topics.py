@@ -226,9 +226,7 @@ async def _create(admin: AIOKafkaAdminClient, config: Config, missing: Sequence[
 TOPIC_EXISTS = 36  # another worker was faster
 
 
-async def _settings(
-    admin: AIOKafkaAdminClient, names: Sequence[str]
-) -> dict[str, dict[str, str]]:
+async def _settings(admin: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, dict[str, str]]:
     wanted = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
     found: dict[str, dict[str, str]] = {}
     for response in await admin.describe_configs(wanted) if wanted else []:

@@ -13,7 +13,7 @@ FETCH_WAIT_MS = 50
 POLL_S = 0.05
 
 
-class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # faust ships no types
+class ConsumerThread(driver.AIOKafkaConsumerThread):
     """Fetches without long waits."""
 
     def _create_worker_consumer(self, transport: Any) -> Any:
@@ -22,7 +22,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         return consumer
 
 
-class Consumer(driver.Consumer):  # type: ignore[misc]
+class Consumer(driver.Consumer):
     """Polls without long waits, and hands a message on without making four tasks for it."""
 
     def _new_consumer_thread(self) -> ConsumerThread:
@@ -54,7 +54,7 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
         )
 
 
-class Transport(driver.Transport):  # type: ignore[misc]
+class Transport(driver.Transport):
     """The transport of `streams.app`."""
 
     Consumer = Consumer
