@@ -1,0 +1,23 @@
+"""The gateway SDK: admit or refuse in microseconds, report what was used.
+
+async with Gateway(brokers="localhost:9092", name="edge-1", pools=["chat"]) as gateway:
+    async with gateway.request(tenant="acme", pool="chat", estimate=800) as call:
+        ...
+        call.settle(uncached=500, out=300)
+"""
+
+from tokenweir.gateway.call import Call
+from tokenweir.gateway.gateway import Gateway
+from tokenweir.gateway.reasons import AlreadyEnded, Overdue, Reason, Refused
+from tokenweir.gateway.stats import PoolStats, TenantStats
+
+__all__ = [
+    "AlreadyEnded",
+    "Call",
+    "Gateway",
+    "Overdue",
+    "PoolStats",
+    "Reason",
+    "Refused",
+    "TenantStats",
+]

@@ -1,0 +1,193 @@
+"""May this request go now? The order of DESIGN §5, and the charge, in one step without a pause.
+
+State of the entitlement, priority threshold and class, sequences and KV bytes, quota ceiling,
+lease or starter pot.
+"""
+
+from typing import TYPE_CHECKING
+
+from tokenweir.gateway.bucket import Bucket
+from tokenweir.gateway.ceilings import Window
+from tokenweir.gateway.pot import allowance
+from tokenweir.gateway.reasons import Denial, Reason
+from tokenweir.gateway.request import Request
+from tokenweir.gateway.stance import CORE, Stance
+from tokenweir.gateway.subject import Subject
+
+if TYPE_CHECKING:
+    from tokenweir.gateway.pool import PoolGate
+
+START_MS = 1000  # what to wait before the first decision is known
+
+
+def admit(gate: "PoolGate", request: Request, now_ms: int) -> Denial | None:
+    """Admit and charge, or say why not; nothing is charged then."""
+    pool_ms = gate.clock.at(now_ms)
+    if pool_ms is None:
+        return Denial("no_decision", START_MS, request.subject.rank >= CORE)
+    leases = gate.leases
+    if pool_ms >= leases.turns_ms:
+        leases.turn(now_ms, pool_ms)
+    subject = request.subject
+    stance = gate.stances[subject.rank]
+    denial = _closed(gate, subject, stance, pool_ms)
+    if denial is None and subject.leased:
+        denial = _crowded(gate, request, subject)
+    if denial is not None:
+        return denial
+    if subject.meter is not None or subject.user_meters is not None:
+        denial = _over_quota(gate, request, subject, pool_ms)
+        if denial is not None:
+            return denial
+    bucket = subject.bucket
+    if subject.leased:
+        bucket.refill(now_ms)
+        if bucket.level > 0:
+            charge(gate, request, bucket, None, now_ms, pool_ms)
+            return None
+    return _otherwise(gate, request, subject, stance, now_ms, pool_ms)
+
+
+def charge(
+    gate: "PoolGate",
+    request: Request,
+    bucket: Bucket | None,
+    pot_share: Bucket | None,
+    now_ms: int,
+    pool_ms: int,
+) -> None:
+    """Let it in: charge its estimate, and occupy what it asked for."""
+    cost = request.cost
+    subject = request.subject
+    if bucket is not None:
+        bucket.level -= cost
+        request.bucket, request.epoch = bucket, bucket.epoch
+    if pot_share is not None:
+        pot_share.level -= cost
+        request.pot_share, request.pot_epoch = pot_share, pot_share.epoch
+    tokens = cost // 1000
+    if subject.meter is not None or subject.user_meters is not None:
+        request.windows = _windows(subject, request.user, pool_ms)
+        for window in request.windows:
+            window.spent += tokens
+    request.held = cost
+    subject.spent += tokens
+    if not subject.admitted:
+        subject.first_ms = pool_ms
+    subject.admitted += 1
+    subject.in_flight += 1
+    subject.sequences += request.sequences
+    subject.kv_bytes += request.kv_bytes
+    request.state = request.status = "admitted"
+    request.started_ms = now_ms
+    request.deadline_ms = now_ms + gate.longest_request_ms
+    request.decision_ms = gate.decision_ms
+    gate.holds[request] = None
+
+
+def _closed(gate: "PoolGate", subject: Subject, stance: Stance, pool_ms: int) -> Denial | None:
+    if subject.barred in ("suspended", "revoked") and _is_barred(subject, pool_ms):
+        return Denial(subject.barred, _until(subject, pool_ms), False)
+    if stance.closed is not None:
+        return Denial(stance.closed, gate.interval_ms, stance.closed == "no_decision")
+    return None
+
+
+def _is_barred(subject: Subject, pool_ms: int) -> bool:
+    return subject.barred is not None and not 0 < subject.barred_until_ms <= pool_ms
+
+
+def _until(subject: Subject, pool_ms: int) -> int | None:
+    return subject.barred_until_ms - pool_ms if subject.barred_until_ms else None
+
+
+def _crowded(gate: "PoolGate", request: Request, subject: Subject) -> Denial | None:
+    free = subject.sequence_limit - subject.sequences
+    if subject.sequence_limit >= 0 and request.sequences > free:
+        return Denial("sequences", None, True, max(free, 0))
+    free = subject.kv_limit - subject.kv_bytes
+    if subject.kv_limit >= 0 and request.kv_bytes > free:
+        return Denial("kv_bytes", None, True, max(free, 0))
+    return None
+
+
+def _over_quota(
+    gate: "PoolGate", request: Request, subject: Subject, pool_ms: int
+) -> Denial | None:
+    tokens = -(-request.cost // 1000)
+    users = subject.user_meters or {}
+    for meter in (subject.meter, users.get(request.user)):
+        window = meter.at(pool_ms) if meter is not None else None
+        if meter is not None and window is None:
+            return Denial("quota", gate.interval_ms, False)
+        if window is not None and window.spent + tokens > window.tokens:
+            # The window's end, plus one interval for the next ceiling to arrive (Q3).
+            retry_ms = window.ends_ms - pool_ms + gate.interval_ms
+            return Denial("quota", retry_ms, False, window.left)
+    return None
+
+
+def _windows(subject: Subject, user: str, pool_ms: int) -> tuple[Window, ...]:
+    users = subject.user_meters or {}
+    meters = (subject.meter, users.get(user))
+    found = (meter.at(pool_ms) for meter in meters if meter is not None)
+    return tuple(window for window in found if window is not None)
+
+
+def _otherwise(
+    gate: "PoolGate",
+    request: Request,
+    subject: Subject,
+    stance: Stance,
+    now_ms: int,
+    pool_ms: int,
+) -> Denial | None:
+    """Not from a lease: freely in silence, from the probe budget, or from the starter pot."""
+    leases = gate.leases
+    if leases.phase in ("floor", "ended") and _on_silence(subject, stance) == "allow":
+        charge(gate, request, None, None, now_ms, pool_ms)
+        return None
+    if stance.probe:
+        gate.probe.refill(now_ms)
+        if gate.probe.level > 0:
+            charge(gate, request, gate.probe, None, now_ms, pool_ms)
+            return None
+    if subject.leased:
+        return _used_up(gate, subject, stance)
+    return _from_pot(gate, request, subject, stance, now_ms, pool_ms)
+
+
+def _on_silence(subject: Subject, stance: Stance) -> str:
+    return subject.on_silence or stance.on_silence
+
+
+def _used_up(gate: "PoolGate", subject: Subject, stance: Stance) -> Denial:
+    reason: Reason = stance.narrowed or "tokens"
+    if gate.leases.phase != "lease":
+        reason = "silent"
+    return Denial(reason, subject.bucket.ready_ms(), True)
+
+
+def _from_pot(
+    gate: "PoolGate",
+    request: Request,
+    subject: Subject,
+    stance: Stance,
+    now_ms: int,
+    pool_ms: int,
+) -> Denial | None:
+    if _is_barred(subject, pool_ms):
+        assert subject.barred is not None
+        return Denial(subject.barred, _until(subject, pool_ms), True)
+    leases = gate.leases
+    if not stance.pot or stance.flow == "none" or leases.pot_rate == 0:
+        silent = leases.phase in ("floor", "ended")
+        return Denial("silent" if silent else stance.narrowed or "no_lease", None, True)
+    pot, share = leases.pot, allowance(leases.pot, subject, stance, now_ms)
+    pot.refill(now_ms)
+    if pot.level > 0 and share.level > 0:
+        charge(gate, request, pot, share, now_ms, pool_ms)
+        return None
+    waits = (pot.ready_ms(), share.ready_ms())
+    known = tuple(wait for wait in waits if wait is not None)
+    return Denial("pot", max(known) if len(known) == 2 else None, True)

@@ -1,0 +1,68 @@
+"""Tokens that flow in at a lease's rate (PROTOCOL L1, L5)."""
+
+
+class Bucket:
+    """Milli-tokens that flow in at `rate` up to `burst`; integers, time passed in.
+
+    A level above 0 admits a request, whatever it costs, so the level may go below 0 by one
+    request; what is owed is paid first. A bucket starts empty.
+    """
+
+    __slots__ = ("at_ms", "burst", "carried", "epoch", "level", "rate", "rest")
+
+    def __init__(self) -> None:
+        self.at_ms = 0
+        self.rate = 0  # milli-tokens/s
+        self.burst = 0  # milli-tokens
+        self.level = 0  # milli-tokens; below 0 is owed
+        self.rest = 0  # what has flowed in and is less than a milli-token, in thousandths
+        self.epoch = 0
+        self.carried = 0  # what was owed when this epoch began; 0 or below
+
+    def refill(self, now_ms: int) -> None:
+        """Let the tokens in that have flowed since the last call. Time never runs backwards."""
+        elapsed = now_ms - self.at_ms
+        if elapsed <= 0:
+            return
+        gained, self.rest = divmod(self.rate * elapsed + self.rest, 1000)
+        level = self.level + gained
+        self.level = level if level < self.burst else self.burst
+        self.at_ms = now_ms
+
+    def renew(self, now_ms: int, rate: int, burst: int) -> None:
+        """Go on under new terms: the level stays, capped by the new burst (L5)."""
+        self.refill(now_ms)
+        self._set(rate, burst)
+        self.level = min(self.level, self.burst)
+
+    def restart(self, now_ms: int, rate: int, burst: int) -> None:
+        """Begin again, empty, under new terms; what is owed stays owed (L5)."""
+        self.refill(now_ms)
+        self._set(rate, burst)
+        self.level = self.carried = min(self.level, 0)
+        self.rest = 0
+        self.epoch += 1
+
+    def put_back(self, amount: int, epoch: int) -> None:
+        """Return what a hold of `epoch` did not use.
+
+        Tokens of an earlier epoch mint none in this one: they only lessen what that epoch left
+        owed.
+        """
+        if epoch != self.epoch:
+            amount = min(amount, -self.carried)
+            self.carried += amount
+        self.level = min(self.level + amount, self.burst)
+
+    def ready_ms(self) -> int | None:
+        """Milliseconds after `at_ms` until the level is above 0; None when it never will be."""
+        if self.level > 0:
+            return 0
+        if self.rate <= 0:
+            return None
+        return -((self.rest - (1 - self.level) * 1000) // self.rate)
+
+    def _set(self, rate: int, burst: int) -> None:
+        self.rate = rate
+        # Without room for one milli-token a bucket that flows would never admit.
+        self.burst = max(burst, 1) if rate > 0 else 0

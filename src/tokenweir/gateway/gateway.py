@@ -1,0 +1,240 @@
+"""The gateway SDK for asyncio: follows the control topic, admits, and reports."""
+
+import asyncio
+import logging
+import re
+import secrets
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from types import TracebackType
+
+from tokenweir.errors import BadInput, Unavailable
+from tokenweir.gateway.call import Call
+from tokenweir.gateway.follow import Follower, Keys
+from tokenweir.gateway.hearing import ControlRecord
+from tokenweir.gateway.lane import Lane
+from tokenweir.gateway.line import MOST_WAITING
+from tokenweir.gateway.link import Link
+from tokenweir.gateway.monotonic import boot_ms
+from tokenweir.gateway.outlet import Outlet
+from tokenweir.gateway.pool import PoolGate
+from tokenweir.gateway.request import checked
+from tokenweir.gateway.spool import Spool
+from tokenweir.gateway.stats import PoolStats, pool_stats
+from tokenweir.records.journal import DeadLetter
+from tokenweir.records.usage import Flow
+from tokenweir.topics import Topics, partition_of
+from tokenweir.wire import encode
+
+LOG = logging.getLogger(__name__)
+SPOOL_BYTES = 32_000_000  # of all pools together
+MOST_DEAD = 100  # dead letters that wait
+RETRY_S = 0.5
+CLOSING_S = 5.0
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+
+
+class Gateway:
+    """Admits requests within the leases that the control plane sends, and reports their use.
+
+    `start` never fails for want of Kafka: it keeps trying, requests get the safe answer
+    meanwhile, and `stats` says what is wrong. One gateway serves the tasks of one event loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        brokers: str,
+        name: str,
+        pools: Sequence[str],
+        prefix: str = "",
+        spool_bytes: int = SPOOL_BYTES,
+        most_waiting: int = MOST_WAITING,
+        clock: Callable[[], int] = boot_ms,
+    ) -> None:
+        _check(name, pools)
+        # New for each process (R1).
+        self.id = f"{name}-{secrets.token_hex(4)}"
+        self._clock = clock
+        self._topics = Topics(prefix)
+        self._brokers = brokers
+        self._link = Link(brokers, self.id)
+        self._lanes: dict[str, Lane] = {}
+        self._outlets: dict[str, Outlet] = {}
+        self._dead: deque[DeadLetter] = deque(maxlen=MOST_DEAD)
+        self._buried = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        for pool in pools:
+            gate = PoolGate(pool, self.id, most_waiting=most_waiting)
+            spool = Spool(spool_bytes // len(pools))
+            outlet = Outlet(gate, spool, self._link, self._topics.usage, clock)
+            self._outlets[pool] = outlet
+            self._lanes[pool] = Lane(gate, clock, outlet.hurry)
+
+    async def __aenter__(self) -> "Gateway":
+        """Start, and return at once."""
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop."""
+        await self.stop()
+
+    async def start(self) -> None:
+        """Begin to report and to follow, in the background."""
+        for pool, outlet in self._outlets.items():
+            self._last(f"cut {pool}", partial(outlet.beat, self._lanes[pool].expire))
+        self._last("connect", self._connect)
+
+    async def stop(self) -> None:
+        """Admit nothing more, send what is left for up to five seconds, and let go."""
+        for pool, lane in self._lanes.items():
+            lane.close()
+            self._outlets[pool].cut(closing=True)
+        left = asyncio.gather(*(outlet.emptied() for outlet in self._outlets.values()))
+        try:
+            await asyncio.wait_for(left, CLOSING_S)
+        except TimeoutError:
+            LOG.warning("gateway %s: closed with reports unsent: %s", self.id, self._link.trouble)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._link.close()
+
+    async def ready(self, timeout_s: float = 30.0) -> bool:
+        """Wait until each pool obeys a decision; False when that takes too long."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + timeout_s
+        while not all(lane.gate.leases.at_ms for lane in self._lanes.values()):
+            if loop.time() > deadline_s:
+                return False
+            await asyncio.sleep(0.01)
+        return True
+
+    def request(
+        self,
+        *,
+        tenant: str,
+        pool: str,
+        user: str = "",
+        estimate: int | None = None,
+        input_tokens: int | None = None,
+        max_tokens: int | None = None,
+        priority: int = 2,
+        model: str = "",
+        operation: str = "",
+        provider_tier: str = "",
+        flow: Flow = "online",
+        sequences: int = 1,
+        kv_bytes: int = 0,
+        timeout_s: float | None = None,
+        request_id: str | None = None,
+        attempt: int = 1,
+    ) -> Call:
+        """A request to enter with `async with`; entering raises `Refused` when it may not go.
+
+        `estimate` is in charged tokens; without it, `input_tokens` and `max_tokens` are weighed.
+        `timeout_s` caps the wait: 0 never waits; None waits as long as the tenant's class may.
+        """
+        lane = self._lanes.get(pool)
+        if lane is None:
+            raise BadInput(f"pool is {pool!r}; this gateway serves {', '.join(self._lanes)}")
+        call = Call(
+            tenant,
+            user,
+            estimate,
+            input_tokens,
+            max_tokens,
+            priority,
+            model,
+            operation,
+            provider_tier,
+            flow,
+            sequences,
+            kv_bytes,
+            None if timeout_s is None else int(timeout_s * 1000),
+            request_id or "",
+            attempt,
+        )
+        checked(call)
+        call._lane, call._task, call.overdue = lane, None, False
+        return call
+
+    def stats(self, pool: str) -> PoolStats:
+        """The pool as this gateway sees it now."""
+        outlet = self._outlets[pool]
+        return pool_stats(outlet.gate, outlet.spool, self._link.trouble, self._clock())
+
+    async def _connect(self) -> None:
+        """Learn the partitions, then follow and send."""
+        count = await self._partitions()
+        reader = f"gateway {self.id}"
+        keys = Keys(tuple(self._lanes), self.id)
+        topic = self._topics.control
+        follower = Follower(
+            self._brokers, topic, keys, self._hear, self._forget, self._bury, reader
+        )
+        own = {pool: partition_of(pool, count) for pool in self._lanes}
+        async with asyncio.TaskGroup() as group:
+            group.create_task(follower.run(set(own.values())))
+            group.create_task(self._send_dead())
+            for pool, outlet in self._outlets.items():
+                group.create_task(outlet.send(own[pool]))
+
+    async def _partitions(self) -> int:
+        while True:
+            try:
+                return await self._link.partitions(self._topics.control)
+            except Unavailable:
+                await asyncio.sleep(RETRY_S)
+
+    def _hear(self, pool: str, record: ControlRecord) -> None:
+        self._lanes[pool].hear(record)
+
+    def _forget(self, pool: str) -> None:
+        self._lanes[pool].forget()
+
+    def _bury(self, letter: DeadLetter) -> None:
+        LOG.warning("%s@%d: %s", letter.topic, letter.offset, letter.reason)
+        self._dead.append(letter)
+        self._buried.set()
+
+    async def _send_dead(self) -> None:
+        while True:
+            await self._buried.wait()
+            while self._dead:
+                letter = self._dead.popleft()
+                topic = self._topics.dead_letter
+                try:
+                    await self._link.send(topic, None, letter.key, encode(letter))
+                except Unavailable:
+                    self._dead.appendleft(letter)
+                    await asyncio.sleep(RETRY_S)
+            self._buried.clear()
+
+    def _last(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Run `work` in the background; an error in it is logged, shown, and it begins again."""
+
+        async def lasting() -> None:
+            while True:
+                try:
+                    await work()
+                except Exception as error:
+                    LOG.exception("gateway %s: %s failed", self.id, name)
+                    self._link.trouble = f"{name} failed: {error!r}"
+                await asyncio.sleep(RETRY_S)
+
+        self._tasks.append(asyncio.create_task(lasting(), name=f"{self.id} {name}"))
+
+
+def _check(name: str, pools: Sequence[str]) -> None:
+    if not _NAME.fullmatch(name):
+        raise BadInput(f"name is {name!r}; allowed are 1 to 100 letters, digits, '.', '_', '-'")
+    if isinstance(pools, str) or not pools:
+        raise BadInput(f"pools is {pools!r}; allowed is a list of at least one pool's name")

@@ -1,0 +1,11 @@
+"""The one place where the gateway reads a clock."""
+
+import time
+
+# A clock that counts suspend, where there is one (T5): macOS's monotonic clock does not stop.
+_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def boot_ms() -> int:
+    """Milliseconds on a clock that never steps and counts the time a machine sleeps."""
+    return time.clock_gettime_ns(_CLOCK) // 1_000_000

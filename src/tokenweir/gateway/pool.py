@@ -1,0 +1,151 @@
+"""One pool at one gateway: the SDK's core. No clock and no I/O: time is passed in."""
+
+from tokenweir.gateway import hearing, ledger, waits
+from tokenweir.gateway.admission import admit
+from tokenweir.gateway.assembly import Assembly
+from tokenweir.gateway.bucket import Bucket
+from tokenweir.gateway.ceilings import Meter
+from tokenweir.gateway.clock import PoolClock
+from tokenweir.gateway.gauges import gauges
+from tokenweir.gateway.leases import Leases
+from tokenweir.gateway.line import MOST_WAITING, Lines
+from tokenweir.gateway.reasons import Denial
+from tokenweir.gateway.report import LARGEST, Cut, Heading, reports
+from tokenweir.gateway.request import Request
+from tokenweir.gateway.rows import Row
+from tokenweir.gateway.stance import UNDECIDED, Stance
+from tokenweir.gateway.subject import Subject
+from tokenweir.records.control import BarredReason
+from tokenweir.records.spec import CLASSES, RANK, UNKNOWN, OnSilence
+
+MOST_ROWS = 5_000  # rows after which a report is due at once
+INTERVAL_MS = 1_000  # until the first decision tells another
+LONGEST_REQUEST_MS = 600_000
+
+
+class PoolGate:
+    """Admits, counts and reports the requests of one pool.
+
+    Not thread-safe; no call waits. `now_ms` is one monotonic clock of the caller. After each call
+    look at `next_ms`, when `serve` is due, and `hurry`, whether a report is (R3).
+    """
+
+    def __init__(
+        self,
+        pool: str,
+        gateway: str,
+        *,
+        most_waiting: int = MOST_WAITING,
+        largest_report: int = LARGEST,
+    ) -> None:
+        self.pool = pool
+        self.gateway = gateway
+        self.clock = PoolClock()
+        self.assembly = Assembly()
+        self.stances: tuple[Stance, ...] = (UNDECIDED,) * len(CLASSES)
+        self.weights = ledger.UNKNOWN_WEIGHTS
+        self.interval_ms = INTERVAL_MS
+        self.longest_request_ms = LONGEST_REQUEST_MS
+        self.decision_ms = 0
+        self.shadow = False
+        self.closing = False
+        self.leases = Leases(self.stances, self.interval_ms)
+        self.probe = Bucket()
+        self.roster: dict[str, tuple[int, OnSilence | None]] = {}
+        self.barred: dict[str, tuple[BarredReason, int]] = {}
+        self.subjects: dict[str, Subject] = {}
+        self.stranger = Subject(UNKNOWN, RANK["spot"], None)
+        self.meters: dict[tuple[str, str], Meter] = {}
+        self.limited: list[Subject] = []
+        self.holds: dict[Request, None] = {}  # in the order of their admission
+        self.streaming: list[Request] = []
+        self.rows: list[Row] = []
+        self.lines = Lines(most_waiting)
+        self.next_ms: int | None = None
+        self.hurry = False
+        self._sequence = 0
+        self._number = 0
+        self._largest = largest_report
+
+    @property
+    def decision_id(self) -> str:
+        """The newest decision's id; empty before the first."""
+        return f"{self.pool}@{self.decision_ms}" if self.decision_ms else ""
+
+    def hear(self, record: hearing.ControlRecord, now_ms: int) -> None:
+        """Take one control record; raises `BadRecord` for one that makes no sense."""
+        hearing.hear(self, record, now_ms)
+
+    def acknowledged(self, append_ms: int, sent_ms: int, now_ms: int) -> None:
+        """A report that was sent at `sent_ms`, own time, was appended at `append_ms`."""
+        self.clock.acknowledged(append_ms, sent_ms)
+        hearing.obey(self, now_ms)
+
+    def meet(self, name: str) -> Subject:
+        """The tenant of this name, or the one that all unknown names share."""
+        return hearing.meet(self, name)
+
+    def ask(self, request: Request, now_ms: int) -> None:
+        """Decide: the request is then admitted, waiting, or ended (refused: see its denial)."""
+        subject = self.subjects.get(request.tenant)
+        if subject is None:
+            subject = self.meet(request.tenant)
+        request.subject = subject
+        request.asked_ms = now_ms
+        request.decision_ms = self.decision_ms
+        request.cost = 1000 * ledger.asked(self.weights, request)
+        if not request.id:
+            self._number += 1
+            request.id = f"{self.gateway}/{self._number}"
+        if not (subject.leased or subject.announced):
+            subject.announced = self.hurry = True
+        if len(self.rows) >= MOST_ROWS:
+            self.hurry = True
+        denial = None
+        if subject.waiting or self.closing:
+            denial = waits.blocked(self, subject)
+        denial = denial or admit(self, request, now_ms)
+        if denial is not None:
+            waits.hold_back(self, request, denial, now_ms)
+
+    def serve(self, now_ms: int) -> list[Request]:
+        """Admit who may go now, refuse whose wait is over; returns both. Due at `next_ms`."""
+        return waits.serve(self, now_ms)
+
+    def abandon(self, request: Request, now_ms: int) -> None:
+        """The caller went away: whatever the request holds is returned."""
+        if request.state == "waiting":
+            waits.dismiss(self, request, Denial("abandoned", None, False), now_ms)
+        elif request.state == "admitted":
+            ledger.cancel(self, request, now_ms, "abandoned")
+
+    def wake(self, now_ms: int) -> None:
+        """Something has changed: those who wait may have a chance."""
+        if len(self.lines):
+            self.next_ms = now_ms
+
+    def expire(self, now_ms: int) -> list[Request]:
+        """End what ran longer than the longest request; returns it, so that it can be stopped."""
+        return ledger.expire(self, now_ms)
+
+    def cut(self, now_ms: int, closing: bool = False) -> list[Cut]:
+        """What has happened since the last cut, as reports to be sent in this order (R2)."""
+        hearing.obey(self, now_ms)
+        rows = [*self.rows, *ledger.parts(self, now_ms)]
+        self.rows = []
+        heading = Heading(self.pool, self.gateway, self.leases.at_ms, closing, now_ms)
+        cuts = reports(heading, self._sequence + 1, rows, gauges(self), self._largest)
+        self._sequence += len(cuts)
+        return cuts
+
+    def close(self, now_ms: int) -> list[Request]:
+        """Admit nothing more: who waits is refused and returned, what is in flight ends as an
+        estimate.
+        """
+        self.closing = True
+        waiting = list(self.lines)
+        for request in waiting:
+            waits.dismiss(self, request, waits.CLOSING, now_ms)
+        for request in tuple(self.holds):
+            ledger.leave(self, request, now_ms, "cancelled", False, "closing")
+        return waiting

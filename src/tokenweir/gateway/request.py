@@ -1,0 +1,148 @@
+"""One request: what it asks for, what it holds, and what it has produced."""
+
+from typing import TYPE_CHECKING, Literal
+
+from tokenweir.errors import BadInput
+from tokenweir.records.usage import Flow
+
+if TYPE_CHECKING:
+    from tokenweir.gateway.bucket import Bucket
+    from tokenweir.gateway.ceilings import Window
+    from tokenweir.gateway.reasons import Denial
+    from tokenweir.gateway.subject import Subject
+
+MOST = 1 << 50  # tokens or bytes: larger numbers are mistakes
+_NUMBERS = ("sequences", "kv_bytes", "attempt")
+_NAMES = ("tenant", "user", "model", "operation", "provider_tier", "id")
+
+State = Literal["new", "waiting", "admitted", "ended"]
+
+
+class Request:
+    """A request from asking to its end.
+
+    `estimate` is in charged tokens; without one it comes from `input_tokens` and `max_tokens`
+    with the pool's token weights.
+    """
+
+    __slots__ = (
+        "asked_ms",
+        "attempt",
+        "bucket",
+        "cached",
+        "cost",
+        "deadline_ms",
+        "decision_ms",
+        "denial",
+        "dirty",
+        "epoch",
+        "estimate",
+        "flow",
+        "held",
+        "id",
+        "input_tokens",
+        "kv_bytes",
+        "max_tokens",
+        "model",
+        "operation",
+        "out",
+        "pot_epoch",
+        "pot_share",
+        "priority",
+        "provider_tier",
+        "sent_cached",
+        "sent_out",
+        "sent_uncached",
+        "sequences",
+        "started_ms",
+        "state",
+        "status",
+        "subject",
+        "tenant",
+        "timeout_ms",
+        "uncached",
+        "user",
+        "wait_ms",
+        "windows",
+    )
+
+    subject: "Subject"
+    asked_ms: int
+    started_ms: int
+    deadline_ms: int  # of the wait, then of the hold
+    decision_ms: int
+    bucket: "Bucket | None"
+    pot_share: "Bucket | None"
+    denial: "Denial | None"
+    windows: "tuple[Window, ...]"
+
+    def __init__(
+        self,
+        tenant: str,
+        user: str = "",
+        estimate: int | None = None,
+        input_tokens: int | None = None,
+        max_tokens: int | None = None,
+        priority: int = 2,
+        model: str = "",
+        operation: str = "",
+        provider_tier: str = "",
+        flow: Flow = "online",
+        sequences: int = 1,
+        kv_bytes: int = 0,
+        timeout_ms: int | None = None,
+        id: str = "",
+        attempt: int = 1,
+    ) -> None:
+        self.tenant = tenant
+        self.user = user
+        self.estimate = estimate
+        self.input_tokens = input_tokens
+        self.max_tokens = max_tokens
+        self.priority = priority
+        self.model = model
+        self.operation = operation
+        self.provider_tier = provider_tier
+        self.flow = flow
+        self.sequences = sequences
+        self.kv_bytes = kv_bytes
+        self.timeout_ms = timeout_ms
+        self.id = id
+        self.attempt = attempt
+        self.state: State = "new"
+        self.status = "new"
+        # Milli-tokens asked for; milli-tokens charged to bucket, pot and windows now.
+        self.cost = self.held = 0
+        self.epoch = self.pot_epoch = 0
+        self.bucket = self.pot_share = self.denial = None
+        self.windows = ()
+        self.dirty = False
+        self.wait_ms = 0
+        # Produced so far, and of that reported in earlier rows.
+        self.uncached = self.cached = self.out = 0
+        self.sent_uncached = self.sent_cached = self.sent_out = 0
+
+
+def tokens(field: str, value: object) -> int:
+    """`value` as a number of tokens; raises `BadInput` for anything but a whole number ≥ 0."""
+    if type(value) is int and 0 <= value <= MOST:
+        return value
+    raise BadInput(f"{field} is {value!r}; allowed is a whole number from 0 to {MOST}")
+
+
+def checked(request: Request) -> None:
+    """Raise `BadInput` for the first field that a report could not carry."""
+    for field in _NUMBERS:
+        tokens(field, getattr(request, field))
+    for field in _NAMES:
+        if type(value := getattr(request, field)) is not str:
+            raise BadInput(f"{field} is {value!r}; allowed is a string")
+    for field in ("estimate", "input_tokens", "max_tokens"):
+        if (value := getattr(request, field)) is not None:
+            tokens(field, value)
+    if request.estimate is None and request.input_tokens is None:
+        raise BadInput("give estimate= in charged tokens, or input_tokens= and max_tokens=")
+    if request.priority not in (1, 2, 3):
+        raise BadInput(f"priority is {request.priority!r}; allowed are 1, 2 and 3")
+    if request.flow not in ("online", "batch"):
+        raise BadInput(f"flow is {request.flow!r}; allowed are 'online' and 'batch'")

@@ -1,0 +1,68 @@
+"""What a gateway knows of one tenant in one pool."""
+
+from collections import Counter
+
+from tokenweir.gateway.bucket import Bucket
+from tokenweir.gateway.ceilings import Meter
+from tokenweir.gateway.reasons import Reason
+from tokenweir.records.control import BarredReason
+from tokenweir.records.spec import OnSilence
+
+
+class Subject:
+    """A tenant's lease, what it occupies, and what it met. All unknown names share one."""
+
+    __slots__ = (
+        "admitted",
+        "allowance",
+        "announced",
+        "barred",
+        "barred_until_ms",
+        "bucket",
+        "burst",
+        "first_ms",
+        "floor",
+        "in_flight",
+        "kv_bytes",
+        "kv_limit",
+        "leased",
+        "meter",
+        "name",
+        "on_silence",
+        "rank",
+        "rate",
+        "refused",
+        "sequence_limit",
+        "sequences",
+        "spent",
+        "user_meters",
+        "waiting",
+        "would_refuse",
+    )
+
+    def __init__(self, name: str, rank: int, on_silence: OnSilence | None) -> None:
+        self.name = name
+        self.rank = rank
+        self.on_silence = on_silence  # None: as its class
+        self.barred: BarredReason | None = None
+        self.barred_until_ms = 0
+        # The lease as it was sent; the bucket flows as the stance and the phase let it.
+        self.leased = False
+        self.rate = self.burst = self.floor = 0
+        self.sequence_limit = self.kv_limit = -1
+        self.bucket = Bucket()
+        self.allowance: Bucket | None = None  # of the starter pot
+        self.meter: Meter | None = None
+        self.user_meters: dict[str, Meter] | None = None
+        self.announced = False  # that it has no lease has been reported (R3)
+        self.sequences = self.kv_bytes = self.in_flight = self.waiting = 0
+        self.first_ms = 0  # pool time of the first admission
+        self.spent = 0  # charged tokens since the gateway's start, estimates included
+        self.admitted = 0
+        self.refused: Counter[Reason] = Counter()
+        self.would_refuse: Counter[Reason] = Counter()  # in shadow mode
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is in flight, waits, or is owed: it may be forgotten."""
+        return not (self.leased or self.in_flight or self.waiting or self.bucket.level < 0)
