@@ -10,6 +10,7 @@ What ends by itself, or is killed, is started again: at once the first time, the
 patience. What is running stands in `stack.json` in the data folder, for `tokenweir` and for tests.
 """
 
+import asyncio
 import fcntl
 import json
 import os
@@ -21,12 +22,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Protocol, Self
+from typing import IO, Protocol, Self, TypeVar
 
-from streams.broker import Broker
-from streams.clickhouse import LocalClickHouse
 from streams.config import CHECKOUT, Config
 from streams.supervise import Child
+from streams.topics import create_topics
 from tokenweir.errors import BadInput
 
 TEND_S = 0.1
@@ -34,6 +34,7 @@ LONGEST_PAUSE_S = 30.0
 STEADY_S = 20.0  # a part that has lived this long begins with no pause again
 CONTROL = ("control",)
 HISTORY = ("history",)
+Result = TypeVar("Result")
 
 
 class Runnable(Protocol):
@@ -95,7 +96,10 @@ class Stack:
         try:
             say("Starting Kafka and ClickHouse")
             self._start_stores()
-            self._start_workers()
+            if self.workers:
+                say("Starting the control plane and the history")
+                asyncio.run(create_topics(self.config, self.config.brokers or ""))
+                self._start_workers()
         except BaseException:
             self.stop()
             raise
@@ -135,23 +139,24 @@ class Stack:
         return self.config.data / "stack.json"
 
     def _start_stores(self) -> None:
+        """Start what does not run elsewhere, both at the same time."""
         data = self.config.data
-        broker, clickhouse = Broker(data / "kafka"), LocalClickHouse(data / "clickhouse")
         if self.config.brokers is None:
-            self.parts.append(Part("broker", broker, data / "kafka" / "broker.log"))
+            self.parts.append(_broker(data / "kafka"))
         if self.config.clickhouse is None:
-            self.parts.append(Part("clickhouse", clickhouse, clickhouse.log))
-        _at_once(_start, self.parts)
+            self.parts.append(_clickhouse(data / "clickhouse"))
+        started = _at_once(_start, self.parts)
+        addresses = dict(zip((part.name for part in self.parts), started, strict=True))
         self.config = replace(
             self.config,
-            brokers=self.config.brokers or broker.bootstrap,
-            clickhouse=self.config.clickhouse or clickhouse.url,
+            brokers=addresses.get("broker", self.config.brokers),
+            clickhouse=addresses.get("clickhouse", self.config.clickhouse),
         )
         self._write()
 
     def _start_workers(self) -> None:
         names = [(f"control-{worker}", CONTROL, str(worker)) for worker in range(self.workers)]
-        names += [("history", HISTORY, "0")] if self.workers else []
+        names.append(("history", HISTORY, "0"))
         started = [self._child(name, command, worker) for name, command, worker in names]
         self.parts += started
         _at_once(_start, started)
@@ -224,6 +229,18 @@ def environment(environ: Mapping[str, str], config: Config, worker: str) -> dict
     return {**environ, **{name: value for name, value in ours.items() if value is not None}}
 
 
+def _broker(data: Path) -> Part:
+    from streams.broker import Broker  # here: where it runs elsewhere, no Java is needed
+
+    return Part("broker", Broker(data), data / "broker.log")
+
+
+def _clickhouse(data: Path) -> Part:
+    from streams.clickhouse import LocalClickHouse  # here: nor is chDB
+
+    return Part("clickhouse", LocalClickHouse(data), data / "clickhouse.log")
+
+
 def _tend(part: Part, now_s: float) -> str | None:
     if part.process.running:
         if now_s - part.started_s > STEADY_S:
@@ -247,19 +264,20 @@ def _restart(part: Part, now_s: float) -> str:
     return f"{part.name} had ended and runs again as process {part.process.pid}"
 
 
-def _start(part: Part) -> None:
-    part.process.start()
+def _start(part: Part) -> str:
+    """What the part says of itself: a store says its address."""
+    return str(part.process.start())
 
 
 def _stop(part: Part) -> None:
     part.process.stop()
 
 
-def _at_once(do: Callable[[Part], None], parts: Sequence[Part]) -> None:
+def _at_once(do: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
     """Do it for all parts at the same time; the first error, after all are through."""
     with ThreadPoolExecutor(max_workers=max(len(parts), 1)) as pool:
-        for done in [pool.submit(do, part) for part in parts]:
-            done.result()
+        done = [pool.submit(do, part) for part in parts]
+    return [each.result() for each in done]
 
 
 def _taken(file: Path) -> str:

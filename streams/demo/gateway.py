@@ -22,6 +22,7 @@ import uvloop
 from streams.demo.arrivals import Arrival, read, share
 from streams.demo.backend import SPEED, Backend
 from streams.demo.tally import Tallies, Tally
+from tokenweir.errors import Unavailable
 from tokenweir.gateway import Gateway, Refused
 
 FIRST_DECISION_S = 60.0
@@ -111,7 +112,8 @@ async def work(task: Task) -> None:
     async with Gateway(
         brokers=task.brokers, name=task.name, pools=[task.pool], prefix=task.prefix
     ) as gateway:
-        await gateway.ready(task.pool, timeout_s=FIRST_DECISION_S)
+        if not await gateway.ready(FIRST_DECISION_S):
+            raise Unavailable(f"no decision of pool {task.pool} in {FIRST_DECISION_S:.0f} s")
         edge = Edge(gateway, task.pool, Backend(speed=task.speed))
         _say({"ready": gateway.id})
         start_s = float(await orders.readline() or "nan")

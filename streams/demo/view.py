@@ -62,7 +62,7 @@ def _level(decision: ControlDecision) -> RenderableType:
     below = Text(f"tier  {TIERS[decision.tier]}", style=TIER_COLOUR[decision.tier])
     below.append(
         f"   α {decision.alpha / 1e6:.2f}   capacity {decision.capacity // 1000:,} tokens/s"
-        f"   granted {decision.granted // 1000:,}   breaker {decision.breaker}",
+        f"   granted {decision.granted // 1000:,}",
         style="dim",
     )
     return Group(text, below)
@@ -88,7 +88,7 @@ def _cell(level: float) -> int:
 
 
 def _tenants(rows: list[TenantRow]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
     table.add_column("tenant")
     table.add_column("class")
     columns = ("baseline", "demand", "grant", "used", "debt", "waiting", "refused")
