@@ -27,9 +27,17 @@ USAGE_KINDS = (UsageReport, PoolSpec, CapacityReport, QuotaCeiling)
 class PoolState(Protocol):
     """What the runtime must see of a pool; the rest is the core's."""
 
-    name: str
-    clock_ms: int  # the largest append time so far (T1)
-    boundary_ms: int  # of the last decision, 0 before the first
+    @property
+    def name(self) -> str:
+        """The pool's name."""
+
+    @property
+    def clock_ms(self) -> int:
+        """The largest append time so far (T1)."""
+
+    @property
+    def boundary_ms(self) -> int:
+        """The time of the last decision, 0 before the first."""
 
 
 P = TypeVar("P", bound=PoolState)

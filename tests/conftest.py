@@ -1,0 +1,69 @@
+"""What tests on real parts run on: one broker and one ClickHouse a session.
+
+TOKENWEIR_BROKERS and TOKENWEIR_CLICKHOUSE name some that run already. Otherwise they are our own,
+and the same suites run once more on containers where there is a Docker engine.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests import containers
+
+OWN_OR_CONTAINER = ["own", pytest.param("container", marks=pytest.mark.containers)]
+
+
+def choices(variable: str) -> list[Any]:
+    given = os.environ.get(variable)
+    return OWN_OR_CONTAINER if given is None else [pytest.param(given, id="given")]
+
+
+def skip_without_docker() -> None:
+    reason = containers.why_not()
+    if reason is not None:
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session", params=choices("TOKENWEIR_BROKERS"))
+def brokers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """A broker's `host:port`."""
+    if request.param == "container":
+        skip_without_docker()
+        with containers.kafka() as address:
+            yield address
+    elif request.param == "own":
+        from streams.broker import Broker
+
+        with Broker(tmp_path_factory.mktemp("kafka")) as broker:
+            yield broker.bootstrap
+    else:
+        yield request.param
+
+
+@pytest.fixture(scope="session", params=choices("TOKENWEIR_CLICKHOUSE"))
+def clickhouse_url(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """A ClickHouse's `http://host:port`."""
+    if request.param == "container":
+        skip_without_docker()
+        with containers.clickhouse() as url:
+            yield url
+    elif request.param == "own":
+        from streams.clickhouse import LocalClickHouse
+
+        with LocalClickHouse(tmp_path_factory.mktemp("clickhouse")) as clickhouse:
+            yield clickhouse.url
+    else:
+        yield request.param
+
+
+@pytest.fixture
+def prefix() -> str:
+    """Put before the topics' names, so that no two tests meet."""
+    return f"t{uuid4().hex[:8]}-"
