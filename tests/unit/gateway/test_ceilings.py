@@ -1,0 +1,67 @@
+from tests.unit.gateway.made import admitted, ask, give, obeying, reason, settle
+
+LEASE = ("ela", 1000, 1000, 0)
+#  own time   0 ───── window 1 ───── 10 000 ───── window 2 ───── 20 000
+ONE = ("ela", "", "w1", 0, 10_000, 100)
+TWO = ("ela", "", "w2", 10_000, 20_000, 50)
+
+
+def test_spending_in_a_window_never_passes_its_ceiling() -> None:
+    gate = obeying(LEASE, ceilings=[ONE])
+    assert admitted(gate, 1000, "ela", 30) == 3
+    assert reason(ask(gate, 1000, "ela", 30)) == "quota"
+    assert ask(gate, 1000, "ela", 10).state == "admitted"
+
+
+def test_a_refusal_by_quota_says_when_the_window_ends_plus_an_interval() -> None:
+    gate = obeying(LEASE, ceilings=[ONE])
+    refused = ask(gate, 1000, "ela", 101)
+    assert refused.denial is not None
+    assert refused.denial.retry_ms == 9000 + 1000
+
+
+def test_a_settled_request_counts_with_what_it_used() -> None:
+    gate = obeying(LEASE, ceilings=[ONE])
+    settle(gate, ask(gate, 1000, "ela", 90), 1000, 20)
+    assert ask(gate, 1000, "ela", 80).state == "admitted"
+    assert reason(ask(gate, 1000, "ela", 1)) == "quota"
+
+
+def test_a_raised_ceiling_keeps_what_was_spent() -> None:
+    gate = obeying(LEASE, ceilings=[ONE])
+    admitted(gate, 1000, "ela", 100)
+    give(gate, 1000, LEASE, ceilings=[("ela", "", "w1", 0, 10_000, 150)])
+    assert ask(gate, 1100, "ela", 51).state == "ended"
+    assert ask(gate, 1100, "ela", 50).state == "admitted"
+
+
+def test_what_was_used_in_a_window_refuses_nothing_in_the_next() -> None:
+    gate = obeying(LEASE, ceilings=[ONE, TWO], expires_ms=30_000)
+    admitted(gate, 1000, "ela", 100)
+    assert reason(ask(gate, 9_999, "ela", 10)) == "quota"
+    assert admitted(gate, 10_000, "ela", 10) == 5
+
+
+def test_nothing_passes_in_a_window_whose_ceiling_is_not_known() -> None:
+    gate = obeying(LEASE, ceilings=[ONE], expires_ms=30_000)
+    assert reason(ask(gate, 10_000, "ela", 1)) == "quota"
+
+
+def test_a_users_ceiling_holds_for_that_user_alone() -> None:
+    gate = obeying(LEASE, ceilings=[("ela", "bo", "w1", 0, 10_000, 10)])
+    assert ask(gate, 1000, "ela", 11, user="bo").state == "ended"
+    assert ask(gate, 1000, "ela", 11, user="cy").state == "admitted"
+
+
+def test_what_was_spent_before_the_first_ceiling_came_counts() -> None:
+    gate = obeying(LEASE)
+    ask(gate, 1000, "ela", 60)
+    give(gate, 1000, LEASE, ceilings=[ONE])
+    assert ask(gate, 2000, "ela", 41).state == "ended"
+    assert ask(gate, 2000, "ela", 40).state == "admitted"
+
+
+def test_a_tenant_whose_ceilings_are_gone_is_free() -> None:
+    gate = obeying(LEASE, ceilings=[ONE])
+    give(gate, 1000, LEASE)
+    assert ask(gate, 2000, "ela", 500).state == "admitted"
