@@ -30,7 +30,7 @@ class Publisher:
             acks="all",
             max_request_size=LARGE_BYTES,
             request_timeout_ms=PATIENCE_MS,
-            compression_type="lz4",
+            compression_type="gzip",  # in Python itself: gateways need no other package to read it
         )
         await self._producer.start()
 
