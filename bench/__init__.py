@@ -1,0 +1,1 @@
+"""Every figure that the documentation gives, with the peer that it is measured against."""

@@ -1,0 +1,1 @@
+"""Requests a second through one control worker, decisions included, against its peers."""
