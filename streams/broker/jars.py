@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,9 +70,8 @@ def read_lock(version: str) -> tuple[Jar, ...]:
     Raises `LockError` if there is no lock for it, or with the file and line that is wrong.
     """
     path = lock_path(version)
-    lines = path.read_text().splitlines() if path.exists() else []
-    jars = tuple(_jar(path, at, line) for at, line in enumerate(lines, 1) if line[:1] != "#")
-    if version not in {jar.coordinates.version for jar in jars if is_kafka(jar)}:
+    jars = tuple(_jar(path, at, line) for at, line in _entries(path))
+    if version not in (jar.coordinates.version for jar in jars if is_kafka(jar)):
         raise LockError(
             f"Kafka {version} has no lock file; there are {', '.join(locked_versions())}. "
             f"`python -m streams.broker.lock {version}` makes it."
@@ -86,43 +86,44 @@ def is_kafka(jar: Jar) -> bool:
 
 def locked_versions() -> list[str]:
     """Return the Kafka versions that have a lock file."""
-    jars = (Jar.parse(line) for path in LOCKS.glob("*.lock") for line in _entries(path))
-    return sorted(jar.coordinates.version for jar in jars if is_kafka(jar))
+    paths = sorted(LOCKS.glob("*.lock"))
+    jars = (_jar(path, at, line) for path in paths for at, line in _entries(path))
+    return [jar.coordinates.version for jar in jars if is_kafka(jar)]
 
 
-def ready_jars(version: str, cache: Path) -> list[Path]:
-    """Return the paths of a version's jars, every one checked, downloading what is not there.
+def ready_jars(jars: Sequence[Jar], cache: Path) -> list[Path]:
+    """Return the jars' paths in the cache, every one checked, downloading what is not there.
 
     Safe for several processes at once: a jar appears in the cache whole or not at all.
-    Raises `JarsMissingError` if a jar cannot be had.
+    Raises `JarsMissingError`, which tells the ways to a broker, if a jar cannot be had.
     """
-    jars = read_lock(version)
     wanted = [jar for jar in jars if not jar.intact_in(cache)]
     if wanted:
-        _say_why(version, wanted, cache)
+        _say_why(wanted, cache)
         _fetch(wanted, cache)
     return [cache / jar.coordinates.file for jar in jars]
 
 
-def _entries(path: Path) -> list[str]:
-    return [line for line in path.read_text().splitlines() if line[:1] != "#"]
+def _entries(path: Path) -> list[tuple[int, str]]:
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [(at, line) for at, line in enumerate(lines, 1) if line[:1] != "#"]
 
 
 def _jar(path: Path, at: int, line: str) -> Jar:
     try:
         return Jar.parse(line)
     except ValueError as error:
-        raise LockError(f"{path.name} line {at}: {error}. Renew it: see its first line.") from None
+        raise LockError(f"{path.name} line {at}: {error}. Renew it: see its first lines.") from None
 
 
-def _say_why(version: str, wanted: list[Jar], cache: Path) -> None:
+def _say_why(wanted: Sequence[Jar], cache: Path) -> None:
     for jar in wanted:
         if (cache / jar.coordinates.file).exists():
-            log.warning("%s is damaged in %s; downloading it again", jar.coordinates, cache)
-    log.info("Downloading %d jars of Kafka %s from Maven Central", len(wanted), version)
+            log.warning("%s is damaged in %s: downloading it again", jar.coordinates, cache)
+    log.info("Downloading %d jars of Kafka from Maven Central", len(wanted))
 
 
-def _fetch(wanted: list[Jar], cache: Path) -> None:
+def _fetch(wanted: Sequence[Jar], cache: Path) -> None:
     try:
         with maven.scratch(cache) as folder:
             maven.download([jar.coordinates for jar in wanted], Path(folder))
@@ -130,7 +131,7 @@ def _fetch(wanted: list[Jar], cache: Path) -> None:
                 _move_in(jar, Path(folder), cache)
     except (OSError, RuntimeError) as error:
         raise JarsMissingError(
-            f"{len(wanted)} jars of the broker are not in {cache} and cannot be downloaded: "
+            f"{len(wanted)} jars of Kafka are not in {cache} and cannot be downloaded: "
             f"{error}\n{WAYS_TO_A_BROKER}"
         ) from error
 
@@ -138,7 +139,7 @@ def _fetch(wanted: list[Jar], cache: Path) -> None:
 def _move_in(jar: Jar, folder: Path, cache: Path) -> None:
     """Put a downloaded jar in its place; one rename, so that no other process sees half of it."""
     if not jar.intact_in(folder):
-        raise RuntimeError(f"what was downloaded as {jar.coordinates} is not what the lock names")
+        raise RuntimeError(f"what came as {jar.coordinates} is not what the lock file names")
     target = cache / jar.coordinates.file
     target.parent.mkdir(parents=True, exist_ok=True)
     (folder / jar.coordinates.file).replace(target)

