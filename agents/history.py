@@ -27,6 +27,7 @@ from tokenweir.topics import Topics
 from tokenweir.wire import encode
 
 log = logging.getLogger("tokenweir.history")
+logging.getLogger("aiokafka").setLevel(logging.WARNING)  # it tells of every join and fetch
 
 PATIENCE_S = 0.5  # the longest that a record waits for its insert
 POLL_MS = 100

@@ -1,12 +1,15 @@
 """Whether a report's increments add up to its totals (T6)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import add
+from typing import TypeVar
 
 from tokenweir.history.tables import SAID
 from tokenweir.records.usage import RequestsBlock, Totals
 
 ENDED = frozenset({"done", "cancelled", "expired"})
+Key = TypeVar("Key")
 Sums = tuple[int, ...]  # in the order of SAID
 NOTHING: Sums = (0,) * len(SAID)
 
@@ -68,23 +71,18 @@ def described(sums: Sums) -> str:
     return ", ".join(shown) or "nothing"
 
 
-def _gather(names: Sequence[str], rows: Iterable[Sequence[int]]) -> dict[tuple[str, str], Sums]:
-    sums: dict[tuple[int, int], list[int]] = {}
+def _gather(names: Sequence[str], rows: Iterable[tuple[int, ...]]) -> dict[tuple[str, str], Sums]:
+    sums: dict[tuple[int, int], Sums] = {}
     for tenant, user, *values in rows:
-        known = sums.get((tenant, user))
-        sums[tenant, user] = (
-            [a + b for a, b in zip(known, values, strict=True)] if known else values
-        )
-    return _by_name(names, sums)
-
-
-def _by_name(
-    names: Sequence[str], sums: Mapping[tuple[int, int], Sequence[int]]
-) -> dict[tuple[str, str], Sums]:
+        _add(sums, (tenant, user), tuple(values))
     # A dictionary may hold one name twice; rows of nothing but gauges say nothing here.
     named: dict[tuple[str, str], Sums] = {}
-    for (tenant, user), values in sums.items():
-        if any(values):
-            who = names[tenant], names[user]
-            named[who] = summed([named.get(who, NOTHING), tuple(values)])
+    for (tenant, user), total in sums.items():
+        if any(total):
+            _add(named, (names[tenant], names[user]), total)
     return named
+
+
+def _add(sums: dict[Key, Sums], key: Key, values: Sums) -> None:
+    known = sums.get(key)
+    sums[key] = tuple(map(add, known, values)) if known else values

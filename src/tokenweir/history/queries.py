@@ -65,9 +65,10 @@ USE = f"""
 
 
 def _during(time: str) -> str:
-    # Nothing is appended before it happens, so the second line only spares partitions.
+    # Nothing is appended before it happens, but for what brokers' clocks differ: the second line
+    # only spares partitions.
     return f"""pool = {{pool:String}}
-    AND append_time >= fromUnixTimestamp64Milli({{since:Int64}}, 'UTC')
+    AND append_time >= fromUnixTimestamp64Milli({{since:Int64}}, 'UTC') - toIntervalHour(1)
     AND {time} >= fromUnixTimestamp64Milli({{since:Int64}}, 'UTC')
     AND {time} < fromUnixTimestamp64Milli({{until:Int64}}, 'UTC')"""
 
@@ -90,10 +91,7 @@ class Range:
 class UsageByTenant(Range):
     """Who used what; requests count where they end."""
 
-    @property
-    def row(self) -> type[TenantUsage]:
-        """One tenant."""
-        return TenantUsage
+    row = TenantUsage
 
     def sql(self) -> Sql:
         """Over the usage's own time."""
@@ -108,10 +106,7 @@ class TotalsOf:
     pool: str
     topic: str
 
-    @property
-    def row(self) -> type[TenantUsage]:
-        """One tenant."""
-        return TenantUsage
+    row = TenantUsage
 
     def sql(self) -> Sql:
         """Of any time."""
@@ -124,10 +119,7 @@ class TotalsOf:
 class RefusalsByReason(Range):
     """Who was refused and why."""
 
-    @property
-    def row(self) -> type[Refusals]:
-        """One tenant and reason."""
-        return Refusals
+    row = Refusals
 
     def sql(self) -> Sql:
         """Over the usage's own time."""
@@ -143,10 +135,7 @@ class RefusalsByReason(Range):
 class DecisionsOf(Range):
     """What was decided, oldest first."""
 
-    @property
-    def row(self) -> type[Decision]:
-        """One decision."""
-        return Decision
+    row = Decision
 
     def sql(self) -> Sql:
         """By the boundary's time."""
@@ -160,10 +149,7 @@ class DecisionsOf(Range):
 class TierTime(Range):
     """How long a pool stood in each tier; a tier holds until the next decision, or `until`."""
 
-    @property
-    def row(self) -> type[TimeInTier]:
-        """One tier."""
-        return TimeInTier
+    row = TimeInTier
 
     def sql(self) -> Sql:
         """The decision that held at `since` counts from there."""
@@ -184,10 +170,7 @@ class TierTime(Range):
 class AuditOf(Range):
     """Every change that took from somebody, oldest first."""
 
-    @property
-    def row(self) -> type[Change]:
-        """One entry."""
-        return Change
+    row = Change
 
     def sql(self) -> Sql:
         """By pool time."""
@@ -202,10 +185,7 @@ class FiguresAt:
     pool: str
     at: datetime
 
-    @property
-    def row(self) -> type[Figures]:
-        """One tenant."""
-        return Figures
+    row = Figures
 
     def sql(self) -> Sql:
         """Of the newest decision at or before the instant."""
@@ -223,10 +203,7 @@ class ReadSoFar:
 
     topic: str
 
-    @property
-    def row(self) -> type[Progress]:
-        """One partition."""
-        return Progress
+    row = Progress
 
     def sql(self) -> Sql:
         """Each record of the log has a row in `records`."""

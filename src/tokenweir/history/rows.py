@@ -62,7 +62,7 @@ class Block:
         self.last_offset = -1
 
     def __len__(self) -> int:
-        return len(self.columns["offset"])
+        return len(next(iter(self.columns.values())))
 
     def add(self, record: Record, rows: Rows) -> None:
         """Append the rows of the next record."""
