@@ -135,11 +135,11 @@ def _line(change: Change, width: int, is_new: bool) -> str:
 
 
 def _say(plans: Sequence[Plan], outcomes: Outcomes) -> None:
-    for plan in plans:
-        outcome = outcomes.get(plan.spec.pool)
+    for one in plans:
+        outcome = outcomes.get(one.spec.pool)
         if outcome is None:
             continue
-        what = f"pool {plan.spec.pool}: version {plan.spec.version}"
+        what = f"pool {one.spec.pool}: version {one.spec.version}"
         if outcome.state == "accepted":
             print(f"{what} {outcome.why}")
         elif outcome.state == "rejected":

@@ -12,14 +12,14 @@ from tokenweir.records.control import GatewayLeases
 from tokenweir.topics import Topics
 
 COLUMNS = (
-    Column("POOL", drop=1),
+    Column("POOL", drop=2),
     Column("GATEWAY"),
     Column("TENANT"),
     Column("RATE", right=True),
-    Column("BURST", right=True, drop=4),
-    Column("FLOOR", right=True),
-    Column("SEQ", right=True, drop=2),
-    Column("KV", right=True, drop=3),
+    Column("BURST", right=True, drop=5),
+    Column("FLOOR", right=True, drop=1),
+    Column("SEQ", right=True, drop=3),
+    Column("KV", right=True, drop=4),
     Column("EXPIRES", right=True),
 )
 POT = "(starter pot)"

@@ -12,16 +12,15 @@ from tokenweir.topics import Topics
 
 COLUMNS = (
     Column("POOL"),
-    Column("MODE", drop=4),
     Column("TIER"),
     Column("LEVEL", right=True),
-    Column("LENT", right=True, drop=3),
-    Column("ALPHA", right=True, drop=6),
+    Column("LENT", right=True, drop=2),
+    Column("ALPHA", right=True, drop=4),
     Column("GRANTED", right=True),
-    Column("CAPACITY", right=True),
-    Column("TENANTS", right=True, drop=2),
-    Column("GATEWAYS", right=True, drop=1),
-    Column("SPEC", right=True, drop=5),
+    Column("CAPACITY", right=True, drop=1),
+    Column("TENANTS", right=True, drop=3),
+    Column("GATEWAYS", right=True, drop=5),
+    Column("SPEC", right=True, drop=6),
     Column("AGE", right=True),
 )
 
@@ -76,8 +75,7 @@ def _tenants(control: Control, pool: str) -> int | None:
 def _texts(row: Row) -> list[str]:
     return [
         row["pool"],
-        row["mode"],
-        row["tier"],
+        row["tier"] + (", shadow" if row["mode"] == "shadow" else ""),
         figures.percent(row["level_millionths"]),
         figures.percent(row["lent_millionths"]),
         figures.ratio(row["alpha_millionths"]),

@@ -11,15 +11,15 @@ from tokenweir.records.journal import DecisionEntry
 from tokenweir.topics import Topics
 
 COLUMNS = (
-    Column("POOL", drop=1),
+    Column("POOL", drop=4),
     Column("TENANT"),
-    Column("CLASS"),
-    Column("BASELINE", right=True, drop=2),
+    Column("CLASS", drop=1),
+    Column("BASELINE", right=True, drop=3),
     Column("DEMAND", right=True),
     Column("GRANT", right=True),
-    Column("RATE", right=True),
-    Column("DEBT", right=True, drop=4),
-    Column("QUEUED", right=True, drop=3),
+    Column("RATE", right=True, drop=2),
+    Column("DEBT", right=True, drop=6),
+    Column("QUEUED", right=True, drop=5),
     Column("REFUSED", right=True),
 )
 UNITS = {
@@ -61,7 +61,7 @@ def run(settings: Settings, pool: str | None, output: str, idle: bool) -> None:
     elif rows:
         show_table(COLUMNS, [_texts(row) for row in rows])
     if output == "table" and resting and not idle:
-        note(f"{len(resting)} idle tenants left out (--all shows them)")
+        note(f"idle tenants left out: {len(resting)} (--all shows them)")
 
 
 async def _read(settings: Settings, pool: str | None) -> tuple[Control, list[DecisionEntry]]:

@@ -1,25 +1,18 @@
 """How far the consumer groups are behind."""
 
 from aiokafka import TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 
 from tokenweir.cli.log import Log
 from tokenweir.cli.pools import Row
 from tokenweir.topics import Topics
 
 
-async def rows_of(brokers: str, log: Log, topics: Topics) -> list[Row]:
+async def rows_of(log: Log, topics: Topics) -> list[Row]:
     """One row a group and topic of ours that it reads: its lag over all partitions, in records."""
     ours = {topics.usage, topics.control, topics.journal, topics.dead_letter}
-    admin = AIOKafkaAdminClient(bootstrap_servers=brokers)
-    await admin.start()
-    try:
-        groups = sorted(name for name, *_ in await admin.list_consumer_groups())
-        read = {group: await admin.list_consumer_group_offsets(group) for group in groups}
-    finally:
-        await admin.close()
     rows = []
-    for group, offsets in read.items():
+    for group in sorted(name for name, *_ in await log.admin.list_consumer_groups()):
+        offsets = await log.admin.list_consumer_group_offsets(group)
         at = {part: found.offset for part, found in offsets.items() if part.topic in ours}
         rows += await _rows(log, group, at)
     return rows

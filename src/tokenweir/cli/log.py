@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord
 
@@ -16,20 +17,23 @@ FIRST_WINDOW = 500  # records; the next window backwards is four times as large,
 
 
 class Log:
-    """A consumer that belongs to no group, and so disturbs nobody."""
+    """A consumer that belongs to no group, and so disturbs nobody; and what the brokers know."""
 
-    def __init__(self, consumer: AIOKafkaConsumer) -> None:
+    def __init__(self, consumer: AIOKafkaConsumer, admin: AIOKafkaAdminClient) -> None:
         self._consumer = consumer
+        self.admin = admin
 
     async def partitions(self, topic: str) -> list[TopicPartition]:
         """A topic's partitions in order; raises `Unavailable` when there is no such topic."""
-        if topic not in await self._consumer.topics():
+        # Asking for a topic by its name could create it.
+        if topic not in await self.admin.list_topics():
             raise Unavailable(
                 f"topic {topic} does not exist: start the control plane, which creates it "
                 "(`python -m streams up`)"
             )
-        numbers = self._consumer.partitions_for_topic(topic) or ()
-        return [TopicPartition(topic, number) for number in sorted(numbers)]
+        (described,) = await self.admin.describe_topics([topic])
+        numbers = sorted(part["partition"] for part in described["partitions"])
+        return [TopicPartition(topic, number) for number in numbers]
 
     async def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset of each partition that is still kept."""
@@ -73,7 +77,9 @@ class Log:
             yield [record async for record in self.between(partition, begin, end)]
             end, size = begin, size * 4
 
-    async def follow(self, starts: dict[TopicPartition, int]) -> AsyncIterator[ConsumerRecord]:
+    async def follow(
+        self, starts: Mapping[TopicPartition, int]
+    ) -> AsyncGenerator[ConsumerRecord, None]:
         """Records from these offsets on, as they come; it never ends by itself."""
         self._consumer.assign(list(starts))
         for partition, offset in starts.items():
@@ -89,13 +95,16 @@ async def open_log(brokers: str) -> AsyncIterator[Log]:
     consumer = AIOKafkaConsumer(
         bootstrap_servers=brokers, enable_auto_commit=False, request_timeout_ms=10_000
     )
+    admin = AIOKafkaAdminClient(bootstrap_servers=brokers, request_timeout_ms=10_000)
     try:
         await asyncio.wait_for(consumer.start(), ANSWER_S)
-        yield Log(consumer)
+        await asyncio.wait_for(admin.start(), ANSWER_S)
+        yield Log(consumer, admin)
     except (KafkaError, OSError, TimeoutError) as error:
         raise Unavailable(silent(brokers)) from error
     finally:
         await consumer.stop()
+        await admin.close()
 
 
 def silent(brokers: str) -> str:

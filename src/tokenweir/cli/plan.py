@@ -99,7 +99,10 @@ async def _decided(log: Log, topics: Topics, pool: str) -> int | None:
     """The version that the pool's newest decision names."""
     partitions = await log.partitions(topics.control)
     partition = partitions[partition_of(pool, len(partitions))]
-    start, end = (await log.starts([partition]))[partition], (await log.ends([partition]))[partition]
+    start, end = (
+        (await log.starts([partition]))[partition],
+        (await log.ends([partition]))[partition],
+    )
     version = None
     async for record in log.between(partition, start, end):
         if record.key == pool_key(pool) and record.value is not None:

@@ -36,13 +36,13 @@ def show_line(value: Any) -> None:
 def show_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     """Rows of texts under the columns' titles; where they do not fit, columns are left out."""
     console = _console()
-    widths = [
+    needed = [
         max(cell_len(text) for text in (column.title, *(row[at] for row in rows)))
         for at, column in enumerate(columns)
     ]
     if not console.is_terminal:
-        console.width = max(console.width, sum(widths) + GAP * len(widths))
-    kept = _fitting(columns, widths, console.width)
+        console.width = max(console.width, sum(needed) + GAP * len(needed))
+    kept = _fitting(columns, needed, console.width)
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold")
     for at in kept:
         column = columns[at]
@@ -58,6 +58,12 @@ def show_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None
     left = [column.title for at, column in enumerate(columns) if at not in kept]
     if left:
         note(f"left out, for want of width: {', '.join(left)} (--output json has all)")
+
+
+def width() -> int:
+    """How long a line may be: the terminal's width, or in a pipe as long as it likes."""
+    console = _console()
+    return console.width if console.is_terminal else 1000
 
 
 def note(text: str) -> None:

@@ -1,8 +1,11 @@
 """`tokenweir sql`: ask the history; reading only."""
 
+import logging
 import sys
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
+from urllib.parse import urlsplit
 
 from tokenweir.cli.settings import Settings
 from tokenweir.cli.show import Column, show_json, show_table
@@ -21,42 +24,50 @@ def run(settings: Settings, query: str, output: str) -> None:
         show_table(columns, [[_text(value) for value in row] for row in rows])
 
 
-def _ask(url: str, query: str) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+def connect(url: str) -> Any:
+    """A client that only reads; raises `Unavailable` when nothing answers at `url`."""
     import clickhouse_connect
-    from clickhouse_connect.driver.exceptions import ClickHouseError, DatabaseError
+    from clickhouse_connect.driver.exceptions import ClickHouseError
 
+    quiet()
     try:
-        client = clickhouse_connect.get_client(
+        return clickhouse_connect.get_client(
             dsn=url, settings=READ_ONLY, connect_timeout=5, query_limit=0
         )
     except (ClickHouseError, OSError) as error:
-        raise Unavailable(_down(url)) from error
+        raise Unavailable(
+            f"ClickHouse at {without_password(url)} does not answer: start it "
+            "(`python -m streams up`), or name another with --clickhouse"
+        ) from error
+
+
+def without_password(url: str) -> str:
+    """The URL as it may be shown."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def _ask(url: str, query: str) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+    from clickhouse_connect.driver.exceptions import ClickHouseError
+
+    client = connect(url)
     try:
         result = client.query(query)
-    except DatabaseError as error:
-        raise BadInput(_reason(error)) from error
-    except (ClickHouseError, OSError) as error:
-        raise Unavailable(_down(url)) from error
+    except ClickHouseError as error:
+        # ClickHouse's own words, on one line.
+        raise BadInput(" ".join(str(error).split())) from error
     finally:
         client.close()
     return result.column_names, result.result_rows
 
 
-def _down(url: str) -> str:
-    return (
-        f"ClickHouse at {url} does not answer: start it (`python -m streams up`), "
-        "or name another with --clickhouse"
-    )
-
-
-def _reason(error: Exception) -> str:
-    """ClickHouse's own words, on one line."""
-    return " ".join(str(error).split())
+def quiet() -> None:
+    """Our own errors say it; the client's log would say it again."""
+    for name in ("clickhouse_connect", "urllib3"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _is_number(rows: Sequence[Sequence[Any]], at: int) -> bool:
-    from decimal import Decimal
-
     return bool(rows) and isinstance(rows[0][at], (int, float, Decimal))
 
 

@@ -2,12 +2,10 @@
 
 import asyncio
 import time
-import urllib.request
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
-from tokenweir.cli import figures, get_pools, lag, processes
+from tokenweir.cli import figures, get_pools, lag, processes, sql
 from tokenweir.cli.log import open_log
 from tokenweir.cli.pools import Row, read_control
 from tokenweir.cli.settings import Settings, read_stack
@@ -48,7 +46,9 @@ async def _look(settings: Settings) -> dict[str, Any]:
         "kafka": kafka,
         "clickhouse": await asyncio.to_thread(_clickhouse, settings),
         "stack": None if settings.stack is None else str(settings.stack),
-        "processes": [] if settings.stack is None else processes.rows_of(read_stack(settings.stack)),
+        "processes": []
+        if settings.stack is None
+        else processes.rows_of(read_stack(settings.stack)),
         "groups": groups,
         "pools": pools,
     }
@@ -62,7 +62,7 @@ async def _kafka(settings: Settings) -> tuple[Row, list[Row], list[Row]]:
     try:
         brokers, topics = settings.need_brokers(), Topics(settings.topic_prefix)
         async with open_log(brokers) as log:
-            groups = await lag.rows_of(brokers, log, topics)
+            groups = await lag.rows_of(log, topics)
             state["state"] = "up"
             pools = get_pools.rows_of(await read_control(log, topics), int(time.time() * 1000))
     except TokenweirError as error:
@@ -71,23 +71,29 @@ async def _kafka(settings: Settings) -> tuple[Row, list[Row], list[Row]]:
 
 
 def _clickhouse(settings: Settings) -> Row:
-    state: Row = {"address": settings.clickhouse, "state": "up", "why": None}
+    """Whether it answers a first query."""
+    state: Row = {"address": None, "state": "up", "why": None}
     try:
-        parts = urlsplit(settings.need_clickhouse())
-        port = f":{parts.port}" if parts.port else ""
-        with urllib.request.urlopen(f"{parts.scheme}://{parts.hostname}{port}/ping", timeout=5):
-            return state
-    except (TokenweirError, OSError, ValueError) as error:
+        url = settings.need_clickhouse()
+        state["address"] = sql.without_password(url)
+        sql.connect(url).close()
+    except TokenweirError as error:
         return state | {"state": "down", "why": str(error)}
+    return state
 
 
 def _show(found: dict[str, Any]) -> None:
-    for name, part in (("Kafka", found["kafka"]), ("ClickHouse", found["clickhouse"])):
-        address = part["address"] or "?"
-        print(f"{name} {address}: {part['state']}" + (f" ({part['why']})" if part["why"] else ""))
+    print(_part("Kafka", found["kafka"]))
+    print(_part("ClickHouse", found["clickhouse"]))
     _section(PROCESSES, [_process(row) for row in found["processes"]])
     _section(GROUPS, [_group(row) for row in found["groups"]])
     _section(POOLS, [_pool(row) for row in found["pools"]])
+
+
+def _part(name: str, part: Row) -> str:
+    if part["state"] == "down":
+        return f"{name}: down: {part['why']}"
+    return f"{name}: up at {part['address']}" + (f", but {part['why']}" if part["why"] else "")
 
 
 def _section(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:

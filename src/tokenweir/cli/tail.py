@@ -8,7 +8,7 @@ from tokenweir.cli import figures
 from tokenweir.cli.log import open_log
 from tokenweir.cli.pools import Row, decision_entries
 from tokenweir.cli.settings import Settings
-from tokenweir.cli.show import show_line
+from tokenweir.cli.show import show_line, width
 from tokenweir.records.journal import DecisionEntry
 from tokenweir.topics import Topics
 
@@ -46,7 +46,7 @@ def _show(entry: DecisionEntry, output: str) -> None:
     if output == "json":
         show_line(row_of(entry))
     else:
-        print(line_of(entry), flush=True)
+        print(line_of(entry, width()), flush=True)
 
 
 def row_of(entry: DecisionEntry) -> Row:
@@ -75,18 +75,19 @@ def row_of(entry: DecisionEntry) -> Row:
     }
 
 
-def line_of(entry: DecisionEntry) -> str:
-    """One decision as people read it; the parts that matter only sometimes stand at the end."""
+def line_of(entry: DecisionEntry, width: int) -> str:
+    """One decision as people read it; what does not fit into `width` is left out at the end."""
     now, tenants = entry.decision, entry.tenants
     time = datetime.fromtimestamp(now.at_ms / 1000).strftime("%H:%M:%S")
     refused, queued = sum(tenants.refused), sum(tenants.queued)
-    parts = [
-        f"{time}  {now.pool}  {now.tier}",
-        f"level {figures.percent(now.level)}",
-        f"lent {figures.percent(now.lent)}",
-        f"granted {figures.rate(now.granted)} of {figures.rate(now.capacity)}",
-    ]
-    parts += [f"refused {figures.count(refused)}"] if refused else []
-    parts += [f"queued {figures.count(queued)}"] if queued else []
-    parts += [now.mode] if now.mode == "shadow" else []
-    return "  ".join(parts)
+    line = f"{time}  {now.pool}  {now.tier}"
+    for part in (
+        "shadow" if now.mode == "shadow" else "",
+        f"level {figures.percent(now.level)} + {figures.percent(now.lent)}",
+        f"{figures.rate(now.granted)} of {figures.rate(now.capacity)}",
+        f"refused {figures.count(refused)}" if refused else "",
+        f"queued {figures.count(queued)}" if queued else "",
+    ):
+        if part and len(line) + len(part) + 2 <= width:
+            line = f"{line}  {part}"
+    return line

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tokenweir.records.spec import Action, ClassTerms
 from tokenweir.spec.classes import BORROWING, CORE, CORE_WAIT
@@ -50,7 +51,7 @@ def _floors(pool: Pool) -> Iterator[Fault]:
 def _tiers(pool: Pool) -> Iterator[Fault]:
     tiers = pool.tiers
     steps = (("soft", tiers.soft), ("hard", tiers.hard), ("break", tiers.circuit_break))
-    for (below, low), (name, high) in zip(steps, steps[1:], strict=False):
+    for (below, low), (name, high) in pairwise(steps):
         if high <= low:
             above = f"above {below}, which is {millionths(low)}"
             yield Fault(("tiers", name), millionths(high), above, (("tiers", below),))
@@ -88,7 +89,7 @@ def _actions(pool: Pool) -> Iterator[Fault]:
     for one in terms:
         if _mildness(one.hard_action) > _mildness(one.soft_action):
             yield _action(one, "hard", f"not milder than soft, which is {one.soft_action}", one)
-    for lower, one in zip(terms, terms[1:], strict=False):
+    for lower, one in pairwise(terms):
         for tier in ("soft", "hard"):
             if _mildness(_of(lower, tier)) > _mildness(_of(one, tier)):
                 said = f"not harder than for {lower.service_class}, which is {_of(lower, tier)}"

@@ -37,10 +37,12 @@ def _tenant(name: str, old: Entitlement | None, new: Entitlement | None) -> list
     if old is not None and new is not None:
         changes = _changes(dict(_claim(old)), dict(_claim(new)))
         return [replace(change, path=f"{path}.{change.path}") for change in changes]
-    return [Change(path, old and _in_short(old), new and _in_short(new))]
+    return [Change(path, _in_short(old), _in_short(new))]
 
 
-def _in_short(claim: Entitlement) -> str:
+def _in_short(claim: Entitlement | None) -> str | None:
+    if claim is None:
+        return None
     (_, service_class), *others = _claim(claim)
     return ", ".join([service_class, *(f"{name} {text}" for name, text in others)])
 

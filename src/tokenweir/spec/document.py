@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -79,7 +79,7 @@ def path_of(place: Place) -> str:
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # either one
     """Resolves plain scalars as YAML 1.2 does."""
 
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # `_plain` resolves
 
 
 _NUMBER = re.compile(r"[-+]?(\.\d+|\d+(\.\d*)?)([eE][-+]?\d+)?", re.ASCII)
@@ -125,8 +125,11 @@ class _Tree:
             return dict(self._items(node, place))
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*place, at)) for at, item in enumerate(node.value)]
+        return self._scalar(node, place)
+
+    def _scalar(self, node: Any, place: Place) -> Any:
         self.texts[place] = node.value
-        return node.value if node.style else _plain(node.value)
+        return node.value if node.style else _plain(node.value)  # a style: it had quotes
 
     def _items(self, node: yaml.MappingNode, place: Place) -> Iterator[tuple[str, Any]]:
         for key, value in node.value:

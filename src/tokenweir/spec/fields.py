@@ -47,7 +47,7 @@ def allowed(hint: Any) -> str:
         return "true or false"
     if is_mapping(inner):
         return f"a mapping with fields such as {', '.join(names_in(inner)[:3])}"
-    return "a mapping of names"
+    return "a mapping of names"  # to texts, or to mappings of their own
 
 
 def near(word: str, choices: list[str]) -> str:

@@ -24,7 +24,9 @@ class Name:
             raise ValueError(self.allowed)
         return value
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
         """A field of this kind is read by `read` alone."""
         return core_schema.no_info_plain_validator_function(self.read)
 

@@ -39,7 +39,9 @@ class Quantity:
             raise ValueError(self.allowed)
         return stored
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
         """A field of this kind is read by `read` alone."""
         return core_schema.no_info_plain_validator_function(self.read)
 
@@ -84,10 +86,8 @@ BYTES = Quantity(
     2**60,
 )
 TOKENS = Quantity("tokens, more than 0: 20000, 20k", _each(1000, THOUSANDS), 1, LARGEST_RATE)
-FACTOR = Quantity("a number from 0 to 1000: 0.131", {"": Decimal(1_000_000)}, 0, 10**9)
-WEIGHT = Quantity(
-    "a number above 0, up to 1000000: 1000, 0.1", {"": Decimal(1_000_000)}, 1, 10**12
-)
+FACTOR = Quantity("a number from 0 to 1000: 0.1, 4", {"": Decimal(1_000_000)}, 0, 10**9)
+WEIGHT = Quantity("a number above 0, up to 1000000: 1000, 0.1", {"": Decimal(1_000_000)}, 1, 10**12)
 
 
 def count(most: int) -> Quantity:

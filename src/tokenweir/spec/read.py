@@ -67,27 +67,26 @@ def _without(data: Any, places: set[Place]) -> Any:
 def _problem(document: Document, error: ErrorDetails) -> Problem:
     """One error of pydantic in our words."""
     place: Place = error["loc"]
+    shown = f"value {_shown(document, place, error['input'])}"
     if place[-1:] == ("[key]",):
         place = place[:-1]
-        key = get_args(bare(hint_at(place[:-1])))[0]
-        value, said = "this name", allowed(key)
+        shown, said = "this name", allowed(get_args(bare(hint_at(place[:-1])))[0])
     elif error["type"] == "extra_forbidden":
-        value, said = "unknown field", near(str(place[-1]), names_in(hint_at(place[:-1])))
+        shown, said = "unknown field", near(str(place[-1]), names_in(hint_at(place[:-1])))
     elif error["type"] == "missing":
-        value, said = "missing", allowed(hint_at(place))
+        shown, said = "missing", allowed(hint_at(place))
     elif error["type"] == "literal_error":
-        value = f"value {_shown(document, place)}"
         said = near(str(error["input"]), list(get_args(bare(hint_at(place)))))
     else:
-        value, said = f"value {_shown(document, place)}", allowed(hint_at(place))
-    return Problem(document.line(place), path_of(place), value, said)
+        said = allowed(hint_at(place))
+    return Problem(document.line(place), path_of(place), shown, said)
 
 
-def _shown(document: Document, place: Place) -> str:
+def _shown(document: Document, place: Place, given: object) -> str:
     """A value as it stands in the file."""
     if place in document.texts:
         return repr(document.texts[place])
-    return "that has parts of its own"
+    return "a list" if isinstance(given, list) else "a mapping"
 
 
 def _across(document: Document, pool: Pool, dropped: set[Place]) -> Iterator[Problem]:

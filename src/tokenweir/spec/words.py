@@ -45,4 +45,4 @@ def time(ms: int) -> str:
     for unit, name in _TIMES:
         if ms % unit == 0 and ms:
             return f"{number(ms // unit)} {name}"
-    return f"{number(ms)} ms"
+    return f"{number(ms)} ms" if ms else "0 s"
