@@ -1,0 +1,3 @@
+from streams.clickhouse.command import clickhouse_command
+
+clickhouse_command()
