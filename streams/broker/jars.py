@@ -126,8 +126,8 @@ def _say_why(wanted: Sequence[Jar], cache: Path) -> None:
 def _fetch(wanted: Sequence[Jar], cache: Path) -> None:
     try:
         with maven.scratch(cache) as folder:
-            maven.download([jar.coordinates for jar in wanted], Path(folder))
-            for jar in wanted:
+            came = maven.download([jar.coordinates for jar in wanted], Path(folder))
+            for jar, _ in zip(wanted, came, strict=True):
                 _move_in(jar, Path(folder), cache)
     except (OSError, RuntimeError) as error:
         raise JarsMissingError(

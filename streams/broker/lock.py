@@ -70,9 +70,8 @@ def renew(version: str) -> Path:
     """Resolve, download and hash a version's jars; write its lock file and return the path."""
     with TemporaryDirectory() as folder:
         repository = Path(folder)
-        wanted = resolve(maven.context(repository), version)
-        maven.download(wanted, repository)
-        jars = [Jar(jar, sha256(repository / jar.file)) for jar in wanted]
+        came = maven.download(resolve(maven.context(repository), version), repository)
+        jars = [Jar(jar, sha256(repository / jar.file)) for jar in came]
     path = lock_path(version)
     path.write_text(text(version, jars))
     return path

@@ -1,5 +1,6 @@
 """Files of Maven Central, by coordinates, through jgo's client."""
 
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -45,20 +46,21 @@ def context(repository: Path) -> Any:
     return MavenContext(repo_cache=repository, timeout=TIMEOUT_S)
 
 
-def download(wanted: list[Coordinates], repository: Path) -> None:
-    """Download the jars into `repository`, which holds none of them, eight at a time.
+def download(wanted: Iterable[Coordinates], repository: Path) -> Iterator[Coordinates]:
+    """Download jars into `repository`, which holds none of them, eight at a time.
 
-    Raises what jgo raises: `RuntimeError` for a jar that is not there, `OSError` for a network
-    that is not.
+    Yields each that is there, in the order asked for. Raises what jgo raises: `RuntimeError` for a
+    jar that Maven Central does not have, `OSError` for a network that is not there.
     """
     client = context(repository)
 
-    def fetch(jar: Coordinates) -> None:
+    def fetch(jar: Coordinates) -> Coordinates:
         component = client.project(jar.group, jar.artifact).at_version(jar.version)
         client.resolver.download(component.artifact())
+        return jar
 
     with ThreadPoolExecutor(THREADS, "jar") as threads:
-        list(threads.map(fetch, wanted))
+        yield from threads.map(fetch, wanted)
 
 
 def scratch(beside: Path) -> AbstractContextManager[str]:
