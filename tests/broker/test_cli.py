@@ -21,6 +21,9 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from tokenweir import wire
+from tokenweir.cli.log import open_log
+from tokenweir.cli.plan import Source, plan
+from tokenweir.cli.publish import publish as send
 from tokenweir.records.control import ClassState, ControlDecision, GatewayLeases, Roster
 from tokenweir.records.journal import (
     AuditEntry,
@@ -30,6 +33,7 @@ from tokenweir.records.journal import (
     TenantFigures,
 )
 from tokenweir.records.spec import CLASSES, PoolSpec, TokenWeights
+from tokenweir.spec import read_spec
 from tokenweir.topics import Topics, leases_key, partition_of, pool_key, roster_key
 
 pytestmark = pytest.mark.broker
@@ -316,6 +320,17 @@ def test_apply_says_why_it_was_rejected(brokers: str, topics: Topics, file: str)
     record = JournalEntry("chat", at_now(), "chat@1/audit/1", audit)
     done = answered(brokers, topics, file, (topics.journal, pool_key("chat"), record), code=1)
     assert done.stderr == f"pool chat: version 1 was rejected: {why}\n"
+
+
+async def test_a_spec_that_somebody_else_overtook_is_rejected(brokers: str, topics: Topics) -> None:
+    # Read, read, write, write: both replace nothing, and the first in the log is accepted (T4).
+    source = Source("f", SPEC, read_spec(SPEC, "f"))
+    async with open_log(brokers) as log:
+        plans = [await plan(log, topics, source) for _ in range(2)]
+        first, second = [await send(brokers, log, topics, [one], 0) for one in plans]
+    assert first["chat"].state == "waiting"
+    assert second["chat"].state == "rejected"
+    assert second["chat"].why.startswith("somebody else applied a spec at the same moment")
 
 
 def test_get_pools_shows_the_newest_decisions(brokers: str, topics: Topics) -> None:

@@ -187,6 +187,9 @@ def leases(settings: Any, **given: Any) -> None:
 def tail(settings: Any, **given: Any) -> None:
     """Show decisions as they come, a line each, until Ctrl-C.
 
+    A line says the time, the pool, its tier, its level (firm use + what spot and preemptible
+    tenants take), what is granted of the capacity, and how many requests were refused or wait.
+
     \b
     Example:
       tokenweir tail --pool chat --from-beginning --count 20

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from tokenweir.cli import figures
 from tokenweir.cli.log import open_log
@@ -53,7 +54,7 @@ def rows_of(part: GatewayLeases, now_ms: int) -> list[Row]:
         part.kv_bytes,
         strict=True,
     )
-    pot = (None, part.pot_rate, part.pot_burst, 0, 0, 0)
+    pot = (None, part.pot_rate, part.pot_burst, None, None, None)
     return [
         {
             "pool": part.pool,
@@ -80,8 +81,15 @@ def _texts(row: Row) -> list[str]:
         row["tenant"] or POT,
         figures.rate(row["rate_milli_tokens_per_s"]),
         figures.count(row["burst_milli_tokens"] // 1000),
-        figures.rate(row["floor_milli_tokens_per_s"]),
-        str(row["sequences"]),
-        figures.size(row["kv_bytes"]),
+        _limit(row["floor_milli_tokens_per_s"], figures.rate),
+        _limit(row["sequences"], str),
+        _limit(row["kv_bytes"], figures.size),
         figures.age(left_ms) if left_ms > 0 else "over",
     ]
+
+
+def _limit(value: int | None, unit: Callable[[int], str]) -> str:
+    """A limit of -1 is none, and a starter pot has no such thing."""
+    if value is None:
+        return "-"
+    return "any" if value < 0 else unit(value)

@@ -100,6 +100,8 @@ async def open_log(brokers: str) -> AsyncIterator[Log]:
         await asyncio.wait_for(consumer.start(), ANSWER_S)
         await asyncio.wait_for(admin.start(), ANSWER_S)
         yield Log(consumer, admin)
+    except BrokenPipeError:  # the reader of our output has gone, not a broker
+        raise
     except (KafkaError, OSError, TimeoutError) as error:
         raise Unavailable(silent(brokers)) from error
     finally:

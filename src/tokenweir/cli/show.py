@@ -36,6 +36,7 @@ def show_line(value: Any) -> None:
 def show_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     """Rows of texts under the columns' titles; where they do not fit, columns are left out."""
     console = _console()
+    rows = [[_printable(text) for text in row] for row in rows]
     needed = [
         max(cell_len(text) for text in (column.title, *(row[at] for row in rows)))
         for at, column in enumerate(columns)
@@ -82,6 +83,11 @@ def _fitting(columns: Sequence[Column], widths: Sequence[int], width: int) -> li
     while droppable and sum(widths[at] + GAP for at in kept) - GAP > width:
         kept.remove(droppable.pop())
     return kept
+
+
+def _printable(text: str) -> str:
+    """What a terminal shows and does not obey: a line break is \\n, an escape \\x1b."""
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def _text(value: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tokenweir.cli.settings import Settings
-from tokenweir.cli.show import Column, show_json, show_table
+from tokenweir.cli.show import Column, note, show_json, show_table
 from tokenweir.errors import BadInput, Unavailable
 
 READ_ONLY = {"readonly": 2}  # ClickHouse then refuses whatever writes; clients may set formats
@@ -19,6 +19,8 @@ def run(settings: Settings, query: str, output: str) -> None:
     names, rows = _ask(settings.need_clickhouse(), sys.stdin.read() if query == "-" else query)
     if output == "json":
         show_json([dict(zip(names, row, strict=True)) for row in rows])
+    elif not rows:
+        note("no rows")
     else:
         columns = [Column(name, right=_is_number(rows, at)) for at, name in enumerate(names)]
         show_table(columns, [[_text(value) for value in row] for row in rows])
@@ -32,7 +34,12 @@ def connect(url: str) -> Any:
     quiet()
     try:
         return clickhouse_connect.get_client(
-            dsn=url, settings=READ_ONLY, connect_timeout=5, query_limit=0
+            dsn=url,
+            settings=READ_ONLY,
+            connect_timeout=5,
+            query_limit=0,
+            autogenerate_session_id=False,
+            tz_mode="aware",
         )
     except (ClickHouseError, OSError) as error:
         raise Unavailable(
@@ -54,11 +61,16 @@ def _ask(url: str, query: str) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
     try:
         result = client.query(query)
     except ClickHouseError as error:
-        # ClickHouse's own words, on one line.
-        raise BadInput(" ".join(str(error).split())) from error
+        raise BadInput(reason(str(error))) from error
     finally:
         client.close()
     return result.column_names, result.result_rows
+
+
+def reason(text: str) -> str:
+    """ClickHouse's own words on one line, without what the client puts around them."""
+    words = " ".join(text.split())
+    return words.rpartition("server response: ")[2].partition(" (for url ")[0]
 
 
 def quiet() -> None:

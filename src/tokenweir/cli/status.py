@@ -37,7 +37,8 @@ def run(settings: Settings, output: str) -> int:
     else:
         _show(found)
     parts = [found["kafka"], found["clickhouse"], *found["processes"]]
-    return 0 if all(part["state"] in ("up", "running") for part in parts) else 1
+    well = (part["state"] in ("up", "running") and not part.get("why") for part in parts)
+    return 0 if all(well) else 1
 
 
 async def _look(settings: Settings) -> dict[str, Any]:

@@ -25,6 +25,11 @@ def test_brackets_in_a_name_are_shown_as_they_are(capsys: pytest.CaptureFixture[
     assert "[red]a[/red]" in capsys.readouterr().out
 
 
+def test_a_terminal_obeys_nothing_that_a_name_says(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table([Column("NAME")], [["a\nb\x1b[2J"]])
+    assert capsys.readouterr().out.split() == ["NAME", r"a\nb\x1b[2J"]
+
+
 def test_json_keeps_numbers_exact(capsys: pytest.CaptureFixture[str]) -> None:
     price, time = Decimal("0.184918125000"), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     show_json([{"n": 2**63 - 1, "price": price, "at": time, "name": "α"}])
