@@ -106,7 +106,7 @@ def _agreed(files: Sequence[str], yes: bool, output: str) -> bool:
         raise BadInput("nobody can be asked here: give --yes to apply, or --dry-run to look")
     if click.confirm("\nApply?", default=False):
         return True
-    raise click.Abort
+    raise BadInput("not applied")
 
 
 def _told(plan: Plan) -> str:
