@@ -35,7 +35,7 @@ workers_option = click.option(
 @click.option(
     "--capacity",
     type=click.IntRange(1),
-    help="Of the pool, in charged tokens/s.  [default: 80000; of a trace: its mean load, and a"
+    help="Of the pool, in charged tokens/s.  [default: 320000; of a trace: its mean load, and a"
     " quarter more]",
 )
 @workers_option

@@ -35,15 +35,15 @@ class Phase:
     title: str
 
 
-# Means, in charged tokens/s with the weights of pool.yaml: the assistant 20 000 and in its rush
-# 34 000, copilot 11 000 and 17 000, agents 7 000, evals 70 000; the pool does 80 000.
+# Means, in charged tokens/s with the weights of pool.yaml: the assistant 80 000 and in its rush
+# 129 000, copilot 44 000 and 65 000, agents 28 000, evals 275 000; the pool does 320 000.
 ACTS = (
-    Act("assistant", CHAT, 10.0, 0.0, 1.0),
-    Act("assistant", CHAT, 7.0, 0.5, 0.75),
-    Act("copilot", CODE, 5.0, 0.0, 1.0),
-    Act("copilot", CODE, 2.5, 0.5, 0.75),
-    Act("agents", LONG_CHAT, 0.75, 0.0, 1.0),
-    Act("evals", CHAT, 34.0, 0.2, 0.85),
+    Act("assistant", CHAT, 40.0, 0.0, 1.0),
+    Act("assistant", CHAT, 24.0, 0.5, 0.75),
+    Act("copilot", CODE, 20.0, 0.0, 1.0),
+    Act("copilot", CODE, 10.0, 0.5, 0.75),
+    Act("agents", LONG_CHAT, 3.0, 0.0, 1.0),
+    Act("evals", CHAT, 136.0, 0.2, 0.85),
 )
 PHASES = (
     Phase(0.0, "a calm afternoon"),

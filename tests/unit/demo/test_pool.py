@@ -24,9 +24,9 @@ def test_the_demos_pool_knows_all_of_its_tenants() -> None:
     spec = demo_pool("chat-1", None)
 
     assert spec.pool == "chat-1"
-    assert spec.capacity.tokens_per_s == 80_000_000
+    assert spec.capacity.tokens_per_s == 320_000_000
     assert {act.tenant for act in ACTS} == set(reserved(spec))
-    assert reserved(spec)["assistant"] == ("guaranteed", 48_000)
+    assert reserved(spec)["assistant"] == ("guaranteed", 192_000)
 
 
 def test_baselines_follow_the_capacity() -> None:
