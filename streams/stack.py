@@ -238,7 +238,7 @@ def _broker(data: Path) -> Part:
 def _clickhouse(data: Path) -> Part:
     from streams.clickhouse import LocalClickHouse  # here: nor is chDB
 
-    return Part("clickhouse", LocalClickHouse(data), data / "clickhouse.log")
+    return Part("clickhouse", LocalClickHouse(data), data / "server.log")
 
 
 def _tend(part: Part, now_s: float) -> str | None:

@@ -35,6 +35,11 @@ class LocalClickHouse:
         """The server's process id, None if it does not run."""
         return self._child.pid if self._child and self._child.running else None
 
+    @property
+    def running(self) -> bool:
+        """Whether the server's process lives."""
+        return self._child is not None and self._child.running
+
     def start(self, deadline_s: float = 30) -> str:
         """Start the server, wait until it is ready, and return its URL.
 
