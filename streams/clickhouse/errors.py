@@ -43,6 +43,8 @@ _STATUS_CODES: Final = {
 STATUSES: Final = {code: status for status, codes in _STATUS_CODES.items() for code in codes}
 
 _CODE = re.compile(r"Code: (\d+)\. DB::\w*Exception: ")
+_OWN_FILE = re.compile(r"(: )?\(in file/uri /proc/self/fd/\d+\)")  # an INSERT's data
+_VERSION_INSIDE = re.compile(r" \(version [^()]*\)\. \(\w+\)$")
 _VERSION = re.compile(r"(?: \(version [^()]*(?:\([^()]*\))?\))+\s*$")
 
 
@@ -67,8 +69,11 @@ def refusal(code: int, reason: str) -> QueryError:
 
 def from_engine(error: BaseException) -> QueryError:
     """Return what the engine raised, without its version, with its code."""
-    text = _VERSION.sub("", str(error)).strip()
+    text = _OWN_FILE.sub("", _VERSION.sub("", str(error)).strip())
     found = _CODE.search(text)
     if not found:
         return refusal(1001, text or type(error).__name__)
-    return QueryError(int(found[1]), text[found.start() :])
+    while again := _CODE.match(text, found.end()):  # some errors are wrapped in themselves
+        found = again
+    text = _VERSION_INSIDE.sub("", text[found.start() :])
+    return QueryError(int(found[1]), text)

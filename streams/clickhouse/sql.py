@@ -57,12 +57,13 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement; for an INSERT with data, `text` ends before FORMAT or VALUES."""
+    """One statement; of an INSERT with data, what stands before its FORMAT or VALUES."""
 
     text: bytes
     verb: str  # its first word, upper case; empty if there is none
     format: str | None  # what it names itself
     data_at: int | None = None  # where an INSERT's data begins in the text that was read
+    settings: bytes = b""  # of an INSERT with data: its SETTINGS, which are not in `text`
 
 
 def tokens(text: bytes) -> Iterator[Token]:
@@ -120,17 +121,22 @@ _SELECTS: Final = frozenset({b"SELECT", b"WITH", b"FROM", b"WATCH"})
 
 def _with_data(text: bytes, seen: Sequence[Token], following: Token | None) -> Statement:
     _refuse_reaching_out(seen)
-    statement = text[: seen[-1].start]
+    end = next((t.start for t in seen[:-1] if _is_settings(t)), seen[-1].start)
+    statement, settings = text[:end], text[end : seen[-1].start]
     if seen[-1].word == b"VALUES":
         data_at = following.start if following else len(text)
-        return Statement(statement, "INSERT", "Values", data_at)
-    if following is None or following.kind not in ("word", "name"):
+        return Statement(statement, "INSERT", "Values", data_at, settings)
+    if following is None or following.kind != "word":
         raise refusal(62, "Syntax error: the name of a format is expected after FORMAT.")
     start = _DATA_START.match(text, following.end)
     assert start is not None  # it may be empty
     if text[following.end : following.end + 1] == b";":
         raise refusal(62, "Syntax error: remove the ';' before the data of the INSERT.")
-    return Statement(statement, "INSERT", following.text.decode("utf-8", "replace"), start.end())
+    return Statement(statement, "INSERT", following.text.decode(), start.end(), settings)
+
+
+def _is_settings(token: Token) -> bool:
+    return token.depth == 0 and token.word == b"SETTINGS"
 
 
 def _format(seen: Sequence[Token]) -> str | None:
@@ -143,7 +149,7 @@ def _format(seen: Sequence[Token]) -> str | None:
 
 
 def _ends(after: Token | None) -> bool:
-    return after is None or after.word == b"SETTINGS"
+    return after is None or _is_settings(after)
 
 
 def _refuse_several(seen: Sequence[Token]) -> None:
