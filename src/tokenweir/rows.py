@@ -74,10 +74,11 @@ def _pool_row(pool: Pool) -> PoolRow:
         capacity=pool.capacity,
         pending_capacity=pool.pending_capacity,
         tier=pool.tier.tier,
-        rising=pool.tier.rising,
-        low_since_ms=pool.tier.low_since_ms,
+        above=pool.tier.above,
+        below_since_ms=pool.tier.below_since_ms,
         level=pool.level,
-        barred=list(pool.barred),
+        barred=[name for name, _ in pool.barred],
+        barred_reason=[reason for _, reason in pool.barred],
         notes=pool.notes,
         newest_s=pool.window.newest,
         seconds=pool.window.flows.shape[1],
@@ -95,8 +96,9 @@ def _restore_pool(pool: Pool, row: PoolRow) -> None:
     pool.pending_spec = decode_as(PoolSpec, row.pending_spec) if row.pending_spec else None
     pool.capacity, pool.pending_capacity = row.capacity, row.pending_capacity
     pool.terms = terms_of(pool.spec, pool.capacity)
-    pool.tier = TierState(row.tier, row.rising, row.low_since_ms)
-    pool.level, pool.notes, pool.barred = row.level, row.notes, tuple(row.barred)
+    pool.tier = TierState(row.tier, tuple(row.above), tuple(row.below_since_ms))
+    pool.level, pool.notes = row.level, row.notes
+    pool.barred = tuple(zip(row.barred, row.barred_reason, strict=True))
     pool.gone = {
         name: (sequence, seen_ms)
         for name, sequence, seen_ms in zip(

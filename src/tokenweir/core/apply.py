@@ -13,9 +13,6 @@ def take_effect(pool: Pool) -> tuple[AuditEntry, ...]:
     before = pool.capacity
     if pool.pending_spec is not None:
         changes.append(_spec_entry(pool))
-        # A spec that repeats its capacity does not undo what was reported since.
-        if pool.spec is None or pool.spec.capacity != pool.pending_spec.capacity:
-            pool.capacity = pool.pending_spec.capacity
         pool.spec, pool.pending_spec = pool.pending_spec, None
     elif pool.pending_capacity is None:
         return ()

@@ -4,6 +4,7 @@ import numpy as np
 
 from tokenweir.core.decide import Verdict
 from tokenweir.core.pool import Pool
+from tokenweir.core.terms import GUARANTEED
 from tokenweir.records.journal import AuditEntry, JournalEntry
 
 
@@ -30,6 +31,28 @@ def tier_audit(pool: Pool, verdict: Verdict) -> tuple[AuditEntry, ...]:
         before=was,
         after=now,
         why=f"the smoothed level is {pool.level / 10_000:.1f} %",
+    )
+    return (entry,)
+
+
+def floors_audit(pool: Pool, verdict: Verdict) -> tuple[AuditEntry, ...]:
+    """The core's floors do not fit into the capacity that holds from now on: an alarm."""
+    terms = pool.terms
+    core = terms.of_class(GUARANTEED) & ~terms.suspended
+    needed, available = int(terms.baseline[core].sum()), verdict.available
+    if needed <= available:
+        return ()
+    names = np.array(terms.names, dtype=object)
+    entry = AuditEntry(
+        kind="floors",
+        subject=pool.name,
+        lost=names[core & (terms.baseline > 0)].tolist(),
+        gained=[],
+        amount=needed - available,
+        unit="milli-tokens/s",
+        before=str(needed),
+        after=str(available),
+        why="the capacity does not hold the floors of dedicated and guaranteed tenants",
     )
     return (entry,)
 

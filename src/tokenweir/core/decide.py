@@ -8,13 +8,12 @@ from tokenweir.core import ONE
 from tokenweir.core.actions import actions_of
 from tokenweir.core.grants import Grants, grants
 from tokenweir.core.leases import Leased, lease
-from tokenweir.core.measure import Measures, flow_rates, measure
+from tokenweir.core.measure import Measures, measure
 from tokenweir.core.pool import Pool
-from tokenweir.core.smooth import debt
+from tokenweir.core.smooth import debt, decay
 from tokenweir.core.terms import Ints
 from tokenweir.core.tier import TierState, next_tier
 from tokenweir.core.weights import weights
-from tokenweir.core.window import add_flow, roll
 from tokenweir.records.spec import PoolSpec
 
 
@@ -27,6 +26,7 @@ class Verdict:
     was: TierState
     weight: Ints
     action: Ints  # place in `actions.ACTIONS`
+    available: int  # for grants, milli-tokens/s: what the ceiling leaves beside the pots
     grants: Grants
     leased: Leased
     taken: Ints  # borrowed capacity that this decision took back from somebody who wants it
@@ -35,9 +35,6 @@ class Verdict:
 
 def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
     """Decide for the boundary `at_ms`; `skipped` boundaries before it had no message (T2)."""
-    roll(pool.window, at_ms)
-    since_ms = pool.boundary_ms or at_ms
-    add_flow(pool.window, flow_rates(pool), since_ms, at_ms)
     seen_now = measure(pool, spec, at_ms, skipped)
     pool.level = _smooth_level(pool.level, seen_now.level_now, spec.ewma, skipped)
     was, pool.tier = pool.tier, next_tier(pool.tier, pool.level, spec.tiers, at_ms)
@@ -62,6 +59,7 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
     served = np.minimum(granted.grant, seen_now.demand)
     owed = terms.of_class(2, 2)
     paid = debt(tally.debt, seen_now.demand, served, terms.baseline, spec.debt_gain)
+    paid = decay(paid, spec.debt_gain, skipped)
     leased = lease(pool, spec, granted.grant, weight, at_ms, pots, ceiling)
     short = seen_now.demand > granted.grant
     verdict = Verdict(
@@ -70,6 +68,7 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
         was=was,
         weight=weight,
         action=action,
+        available=ceiling - pots,
         grants=granted,
         leased=leased,
         taken=np.where(short, np.maximum(tally.borrowed - granted.borrowed, 0), 0),

@@ -1,20 +1,20 @@
 """Fold one record of the usage topic into its pool; the pool's time has been moved already."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tokenweir.core import ONE
-from tokenweir.core.leases import confirm
+from tokenweir.core.issued import confirm
 from tokenweir.core.pool import GAUGES, Gateway, Pool
+from tokenweir.core.sound import CAPACITY, check_bounds, check_spec
 from tokenweir.core.terms import Ints
 from tokenweir.core.window import add_tokens
 from tokenweir.errors import BadRecord
 from tokenweir.records.spec import Capacity, PoolSpec
 from tokenweir.records.usage import CapacityReport, Totals, UsageReport
 
-# More tokens than that in a row of a report, which covers a second at most, is not believed.
-MOST_TOKENS = 10**10
+# More tokens than that in a row of a report, which covers a second at most, is not believed; nor
+# is more of the rest than `MOST` says. So sums over rows, gateways and windows stay in 64 bits.
+MOST_TOKENS = 10**9
 # A week: a report that was kept longer than that would be of no window and no quota.
 MOST_AGE_MS = 7 * 86_400_000
 UNWEIGHTED = (ONE, ONE, ONE)
@@ -33,7 +33,12 @@ COLUMNS = (
 )
 # Tokens alone may be negative: a correction of what was reported before.
 SIGNED = ("tokens_uncached", "tokens_cached", "tokens_out")
-MOST = {"age_ms": MOST_AGE_MS, "kv_bytes": 10**15, "wait_ms": 10**12}
+MOST = {"age_ms": MOST_AGE_MS, "kv_bytes": 10**13, "sequences": 10**6, "wait_ms": 10**12}
+HIGHEST = np.array([[MOST.get(name, MOST_TOKENS)] for name in COLUMNS], dtype=np.int64)
+LOWEST = np.where(np.isin(COLUMNS, SIGNED)[:, None], -HIGHEST, 0)
+# Parts of `COLUMNS`: the first and the last make up `pool.COUNTERS`, with the charge between them.
+ENDED, TOKENS, HELD_BACK = slice(1, 6), slice(3, 6), slice(6, 9)
+PLACE = {name: place for place, name in enumerate(COLUMNS)}
 
 
 def fold_report(pool: Pool, report: UsageReport, append_ms: int) -> None:
@@ -61,7 +66,11 @@ def fold_report(pool: Pool, report: UsageReport, append_ms: int) -> None:
 
 
 def fold_spec(pool: Pool, spec: PoolSpec) -> str:
-    """Keep a spec for the next boundary (T4); the empty string, or why it is rejected."""
+    """Keep a spec for the next boundary (T4); the empty string, or why it is rejected.
+
+    Raises `BadRecord` for one that the core cannot compute with.
+    """
+    check_spec(spec)
     current = pool.pending_spec or pool.spec
     version = current.version if current else 0
     if spec.replaces != version:
@@ -71,18 +80,17 @@ def fold_spec(pool: Pool, spec: PoolSpec) -> str:
     if pool.spec is None and pool.pending_spec is None:
         # The first spec brings the grid of boundaries with it.
         pool.boundary_ms = pool.clock_ms // spec.interval_ms * spec.interval_ms
+    if current is None or current.capacity != spec.capacity:
+        # A spec that repeats its capacity does not undo what was reported since.
+        pool.pending_capacity = spec.capacity
     pool.pending_spec = spec
     return ""
 
 
 def fold_capacity(pool: Pool, report: CapacityReport) -> None:
     """Keep a capacity for the next boundary (T4); what it leaves out stays as it is."""
-    for name in ("tokens_per_s", "kv_bytes", "sequences"):
-        value = getattr(report, name)
-        if value is not None and not 0 <= value <= 10**15:
-            raise BadRecord(f"{name} is {value}: 0 to 10^15 is allowed")
-    spec = pool.pending_spec
-    now = pool.pending_capacity or (spec.capacity if spec else pool.capacity)
+    check_bounds(report, CAPACITY)
+    now = pool.pending_capacity or pool.capacity
     pool.pending_capacity = Capacity(
         now.tokens_per_s if report.tokens_per_s is None else report.tokens_per_s,
         now.kv_bytes if report.kv_bytes is None else report.kv_bytes,
@@ -90,17 +98,7 @@ def fold_capacity(pool: Pool, report: CapacityReport) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """The checked columns of a report, each of shape (rows,)."""
-
-    columns: dict[str, Ints]
-
-    def __getitem__(self, name: str) -> Ints:
-        return self.columns[name]
-
-
-def _checked(pool: Pool, report: UsageReport) -> _Table:
+def _checked(pool: Pool, report: UsageReport) -> Ints:
     if report.sequence < 1:
         raise BadRecord(f"sequence is {report.sequence}: 1 or more is allowed")
     if not 0 <= report.age_ms <= MOST_AGE_MS:
@@ -117,22 +115,33 @@ def _checked(pool: Pool, report: UsageReport) -> _Table:
             rows and not 0 <= min(places) <= max(places) < len(totals.names)
         ):
             raise BadRecord(f"totals.{name} does not fit {rows} rows, {len(totals.names)} names")
-    return _Table({name: _column(totals, name, rows) for name in COLUMNS})
+    return _table(totals, rows)
 
 
-def _column(totals: Totals, name: str, rows: int) -> Ints:
-    values = getattr(totals, name)
-    if not values:
-        return np.zeros(rows, dtype=np.int64)
-    if len(values) != rows:
-        raise BadRecord(f"totals.{name} has {len(values)} rows: 0 or {rows} are allowed")
-    column = np.array(values, dtype=np.int64)
-    most = MOST.get(name, MOST_TOKENS)
-    least = -most if name in SIGNED else 0
-    if rows and not least <= int(column.min()) <= int(column.max()) <= most:
-        worst = int(column.min() if column.min() < least else column.max())
-        raise BadRecord(f"totals.{name} has {worst}: {least} to {most} is allowed")
-    return column
+def _table(totals: Totals, rows: int) -> Ints:
+    """The columns of a report as one array of shape (columns, rows), checked."""
+    table = np.zeros((len(COLUMNS), rows), dtype=np.int64)
+    places, columns = [], []
+    for place, name in enumerate(COLUMNS):
+        values = getattr(totals, name)
+        if not values:
+            continue
+        if len(values) != rows:
+            raise BadRecord(f"totals.{name} has {len(values)} rows: 0 or {rows} are allowed")
+        places.append(place)
+        columns.append(values)
+    try:
+        table[places] = np.array(columns, dtype=np.int64).reshape(len(columns), rows)
+    except OverflowError as error:
+        raise BadRecord(f"totals has a number of more than 64 bits: {error}") from error
+    wrong = np.argwhere((table < LOWEST) | (table > HIGHEST))
+    if len(wrong):
+        place, row = wrong[0].tolist()
+        least, most = int(LOWEST[place, 0]), int(HIGHEST[place, 0])
+        raise BadRecord(
+            f"totals.{COLUMNS[place]} has {table[place, row]}: {least} to {most} is allowed"
+        )
+    return table
 
 
 def _last_sequence(pool: Pool, name: str) -> int:
@@ -149,43 +158,30 @@ def _gateway(pool: Pool, name: str) -> Gateway:
     return pool.gateways[name]
 
 
-def _count(pool: Pool, gateway: Gateway, tenants: Ints, table: _Table, cut_ms: int) -> None:
+def _count(pool: Pool, gateway: Gateway, tenants: Ints, table: Ints, cut_ms: int) -> None:
     weights = pool.spec.token_weights if pool.spec else None
     by_kind = (weights.uncached, weights.cached, weights.out) if weights else UNWEIGHTED
-    charged = (
-        table["tokens_uncached"] * by_kind[0]
-        + table["tokens_cached"] * by_kind[1]
-        + table["tokens_out"] * by_kind[2]
-    ) // ONE
-    counters = (
-        table["requests"],
-        table["errors"],
-        table["tokens_uncached"],
-        table["tokens_cached"],
-        table["tokens_out"],
-        charged,
-        table["refused"],
-        table["refused_tokens"],
-        table["wait_ms"],
-    )
-    np.add.at(pool.totals, tenants, np.stack(counters, axis=1))
-    event_ms = np.minimum(cut_ms - table["age_ms"], pool.clock_ms)
+    uncached, cached, out = table[TOKENS]
+    charged = (uncached * by_kind[0] + cached * by_kind[1] + out * by_kind[2]) // ONE
+    counters = np.concatenate([table[ENDED], charged[None], table[HELD_BACK]])
+    np.add.at(pool.totals, tenants, counters.T)
+    event_ms = np.minimum(cut_ms - table[PLACE["age_ms"]], pool.clock_ms)
     add_tokens(pool.window, tenants, event_ms, charged)
     # What was kept in a spool is no demand of this interval.
     recent = event_ms > pool.boundary_ms - 2 * (pool.spec.interval_ms if pool.spec else 1000)
     now = tenants[recent]
     np.add.at(gateway.spent, now, np.maximum(charged[recent], 0))
-    np.add.at(gateway.refused, now, table["refused_tokens"][recent])
-    np.add.at(pool.tally.refused, now, table["refused"][recent])
-    np.add.at(pool.tally.waits, now, table["wait_ms"][recent])
+    np.add.at(gateway.refused, now, table[PLACE["refused_tokens"], recent])
+    np.add.at(pool.tally.refused, now, table[PLACE["refused"], recent])
+    np.add.at(pool.tally.waits, now, table[PLACE["wait_ms"], recent])
 
 
-def _gauge(gateway: Gateway, tenants: Ints, table: _Table, more: bool) -> None:
+def _gauge(gateway: Gateway, tenants: Ints, table: Ints, more: bool) -> None:
     """Gauges are whole in each complete report: what is absent is 0 (R2)."""
     if not gateway.more:
         gateway.filling[:] = 0
-    for gauge, name in zip(gateway.filling, GAUGES, strict=True):
-        np.add.at(gauge, tenants, table[name])
+    for gauge, column in zip(gateway.filling, table[-len(GAUGES) :], strict=True):
+        np.add.at(gauge, tenants, column)
     gateway.more = more
     if not more:
         gateway.gauges, gateway.filling = gateway.filling, gateway.gauges

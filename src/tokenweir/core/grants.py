@@ -42,11 +42,12 @@ def grants(
     free = max(available - int(kept.floor.sum()) - int(unlent.sum()), 0)
     may_borrow = (action < FLOOR_ONLY) & ~terms.suspended
     unmet = np.where(may_borrow, np.clip(demand - kept.floor, 0, terms.borrow_cap), 0)
-    caps = _class_caps(spec, terms, kept, free, capacity)
+    # An owner that was there lately holds what is kept for it; that of others waits for them.
+    held = np.where(seen & (action == NONE), unlent, 0)
+    caps = _class_caps(spec, terms, kept, held, free, capacity)
     borrowed = share(free, weight, _within(caps, unmet, weight, terms), carry)
     borrowed = np.where(action == LIMIT, borrowed // 2, borrowed)
-    # An owner that was there lately holds what is kept for it; that of others waits for them.
-    grant = kept.floor + borrowed + np.where(seen & (action == NONE), unlent, 0)
+    grant = kept.floor + borrowed + held
     room = np.minimum(terms.baseline + terms.borrow_cap, UNLIMITED) - grant
     room = np.where(seen & (action == NONE) & ~terms.suspended, np.maximum(room, 0), 0)
     rest = free - int(borrowed.sum())
@@ -57,7 +58,7 @@ def grants(
 
 
 def _class_caps(
-    spec: PoolSpec, terms: Terms, kept: Floors, free: int, capacity: int
+    spec: PoolSpec, terms: Terms, kept: Floors, held: Ints, free: int, capacity: int
 ) -> dict[int, int]:
     """The most that each capped class may borrow: by its share of the pool, and by its own α."""
     caps = {}
@@ -66,7 +67,7 @@ def _class_caps(
         rank = RANK[rules.service_class]
         most = UNLIMITED
         if rules.share_cap is not None:
-            most = capacity * rules.share_cap // ONE - _of(terms, rank, kept.floor)
+            most = capacity * rules.share_cap // ONE - _of(terms, rank, kept.floor + held)
         if rules.alpha is not None and rules.alpha < spec.alpha:
             own = int((kept.idle * rules.alpha // ONE).sum())
             most = min(most, free - lent + own)

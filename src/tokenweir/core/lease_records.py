@@ -14,7 +14,7 @@ LEASES_A_PART = 1000
 
 
 def _held(issue: Issue) -> Ints:
-    """The tenants that have a lease in an issue; the unknown ones live on the pot alone."""
+    """The tenants that have a lease in an issue; all whom no spec knows are one."""
     return np.flatnonzero((issue.rates > 0) | (issue.floors > 0))
 
 

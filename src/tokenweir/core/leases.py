@@ -1,26 +1,19 @@
-"""Split the grants over the gateways, giving only what is not given already (PROTOCOL L1-L4).
+"""Split the grants over the gateways, giving only what is not given already (PROTOCOL L1, L3).
 
 All matrices have the shape (gateways, tenants + 1): the last column is the starter pots, which are
 leases like any other (L8).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from tokenweir.core.issued import given, newest, remember, renewable, restated
 from tokenweir.core.pool import Gateway, Issue, Pool
 from tokenweir.core.share import share, split
 from tokenweir.core.terms import Ints
 from tokenweir.records.spec import PoolSpec
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What gateways may use by what was issued (L2), milli-tokens/s."""
-
-    rates: Ints  # (gateways, tenants + 1)
-    floors: Ints  # (gateways, tenants): of `rates`, what outlives the lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,36 +25,6 @@ class Leased:
     by_gateway: Ints  # (gateways,)
 
 
-def renewable(gateway: Gateway, spec: PoolSpec, at_ms: int) -> bool:
-    """A lease is renewed if the gateway has reported and obeys a decision that is not too old (L4).
-
-    A gateway that is new obeys none: the moment it was first seen counts instead.
-    """
-    obeys = max(gateway.applied_ms, gateway.first_ms)
-    return gateway.reported and not gateway.closed and at_ms - obeys < spec.lease_ms
-
-
-def given(gateways: Sequence[Gateway], tenants: int, at_ms: int) -> Given:
-    """The most that each gateway may use at `at_ms` (L2).
-
-    The largest rate issued since `applied`, until the latest expiry; then the largest floor, until
-    the latest expiry of the floors.
-    """
-    rates = np.zeros((len(gateways), tenants + 1), dtype=np.int64)
-    floors = np.zeros((len(gateways), tenants), dtype=np.int64)
-    for row, gateway in enumerate(gateways):
-        for issue in gateway.issued:
-            np.maximum(floors[row], issue.floors, out=floors[row])
-        if at_ms >= max((issue.floor_expires_ms for issue in gateway.issued), default=0):
-            floors[row] = 0
-        rates[row, :-1] = floors[row]
-        if at_ms < max((issue.expires_ms for issue in gateway.issued), default=0):
-            for issue in gateway.issued:
-                np.maximum(rates[row, :-1], issue.rates, out=rates[row, :-1])
-                rates[row, -1] = max(rates[row, -1], issue.pot)
-    return Given(rates, floors)
-
-
 def lease(
     pool: Pool, spec: PoolSpec, grant: Ints, weight: Ints, at_ms: int, pots: int, ceiling: int
 ) -> Leased:
@@ -71,6 +34,8 @@ def lease(
     live = np.array([renewable(gateway, spec, at_ms) for gateway in gateways], dtype=np.bool_)
     wanted = _wanted(gateways, live, grant, pots)
     rates = np.minimum(wanted, held.rates)
+    if int(held.rates.sum()) > ceiling:
+        rates = _shrunk(rates, gateways, live, pool, weight, ceiling, at_ms)
     rates[live] += _growth(wanted, held.rates, live, pool, grant, weight, pots, ceiling)[live]
     floors = _floors(rates[:, :-1], held.floors, live, pool)
     issues = {}
@@ -85,30 +50,13 @@ def lease(
                 int(rates[row, -1]),
             )
         elif gateway.reported and not gateway.closed:
-            issue = _restated(gateway, at_ms, len(grant))
+            issue = restated(gateway, at_ms, len(grant))
         else:
             continue
         issues[gateway.name] = issue
-        gateway.issued.append(issue)
+        remember(gateway, issue)
     after = np.maximum(held.rates, np.where(live[:, None], rates, 0))
     return Leased(issues, after[:, :-1].sum(axis=0), after.sum(axis=1))
-
-
-def confirm(gateway: Gateway, applied_ms: int) -> None:
-    """The gateway obeys the decision of `applied_ms` completely: older issues bind no more."""
-    gateway.applied_ms = max(gateway.applied_ms, applied_ms)
-    gateway.issued = [issue for issue in gateway.issued if issue.at_ms >= gateway.applied_ms]
-
-
-def _restated(gateway: Gateway, at_ms: int, tenants: int) -> Issue:
-    """The newest leases again with their old expiry: a way back for who obeys too old a decision.
-
-    Without it the gateway would wait for a decision whose parts are never published (L9).
-    """
-    if gateway.issued:
-        return replace(gateway.issued[-1], at_ms=at_ms)
-    nothing = np.zeros(tenants, dtype=np.int64)
-    return Issue(at_ms, at_ms, at_ms, nothing, nothing, 0)
 
 
 def _wanted(gateways: Sequence[Gateway], live: np.ndarray, grant: Ints, pots: int) -> Ints:
@@ -139,6 +87,31 @@ def _growth(
     if int(growth.sum()) > free:
         growth = _by_class(growth, free, pool, weight)
     return _parts(growth, more)
+
+
+def _shrunk(
+    rates: Ints,
+    gateways: Sequence[Gateway],
+    live: np.ndarray,
+    pool: Pool,
+    weight: Ints,
+    ceiling: int,
+    at_ms: int,
+) -> Ints:
+    """While what is given does not fit, nothing grows, and what is issued now does fit (L3).
+
+    Else two gateways that report in turn would both be sent what the other still has, and the sum
+    would not fit one lease life after the capacity has dropped. Floors of silent gateways live
+    longer than that, and are not taken from the others here.
+    """
+    last = np.stack([newest(gateway, at_ms, silent=False) for gateway in gateways])
+    rates = np.where(live[:, None], np.minimum(rates, last), 0)
+    others = [gateway for gateway, is_live in zip(gateways, live, strict=True) if not is_live]
+    free = ceiling - sum(int(newest(gateway, at_ms, silent=True).sum()) for gateway in others)
+    total = rates.sum(axis=0)
+    if int(total.sum()) <= free:
+        return rates
+    return np.minimum(_parts(_by_class(total, max(free, 0), pool, weight), rates), rates)
 
 
 def _by_class(growth: Ints, free: int, pool: Pool, weight: Ints) -> Ints:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tokenweir.core import ONE
 from tokenweir.core.pool import Pool
-from tokenweir.core.smooth import smooth
+from tokenweir.core.smooth import decay, smooth
 from tokenweir.core.terms import ELASTIC, Ints
 from tokenweir.core.window import (
     BUDGET_KV,
@@ -16,7 +16,9 @@ from tokenweir.core.window import (
     FIRM_SEQUENCES,
     LENT_KV,
     LENT_SEQUENCES,
+    add_flow,
     columns,
+    roll,
 )
 from tokenweir.records.spec import PoolSpec
 
@@ -25,6 +27,8 @@ MOST_RATE = 10**12
 MOST_LEVEL = 1000 * ONE
 # KV bytes are integrated in units of 64 KiB, so that their sums stay within 64 bits.
 KV_UNIT = 65_536
+# Intervals after its last report in which a gateway's queue is taken for demand.
+QUEUE_LIVES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +56,24 @@ def measure(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Measures:
     queued = np.zeros(tenants, dtype=np.int64)
     smoothed = np.zeros(tenants, dtype=np.int64)
     for gateway in pool.gateways.values():
-        wanted = gateway.spent + gateway.refused + gateway.gauges[5]
+        wanted = gateway.spent + gateway.refused
+        if at_ms - gateway.seen_ms <= QUEUE_LIVES * spec.interval_ms:
+            wanted = wanted + gateway.gauges[5]
+            queued += gateway.gauges[4]
         spent += gateway.spent
         asked += wanted
-        queued += gateway.gauges[4]
         gateway.demand = _step(gateway.demand, _rate(wanted, spec), spec.ewma, skipped)
         smoothed += gateway.demand
     _step_tally(pool, spec, spent, skipped)
     covered = columns(pool.window, at_ms, spec.window_s)
-    used = pool.window.tokens[:, covered].sum(axis=1)
+    # A correction of what has left the window is no credit.
+    used = np.maximum(pool.window.tokens[:, covered].sum(axis=1), 0)
     flows = pool.window.flows[:, covered].sum(axis=1)
     firm = pool.terms.of_class(ELASTIC)
     budget = int(flows[BUDGET_TOKENS]) // 1000
     return Measures(
         spent=spent,
-        demand=np.maximum(_rate(asked, spec), smoothed),
+        demand=np.maximum(_rate(asked, spec), np.minimum(smoothed, MOST_RATE)),
         used=used,
         queued=queued,
         level_now=max(
@@ -84,7 +91,13 @@ def measure(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Measures:
     )
 
 
-def flow_rates(pool: Pool) -> Ints:
+def flow(pool: Pool, until_ms: int) -> None:
+    """Integrate what the pool could do and what was occupied since its last decision."""
+    roll(pool.window, until_ms)
+    add_flow(pool.window, _flow_rates(pool), pool.boundary_ms, until_ms)
+
+
+def _flow_rates(pool: Pool) -> Ints:
     """The rates of the window's flows as they stand now, a millisecond; shape (7,)."""
     firm = pool.terms.of_class(ELASTIC)
     rates = np.zeros(7, dtype=np.int64)
@@ -107,11 +120,7 @@ def _rate(tokens: Ints, spec: PoolSpec) -> Ints:
 
 
 def _step(before: Ints, now: Ints, gain: int, skipped: int) -> Ints:
-    value = smooth(before, now, gain)
-    nothing = np.zeros_like(value)
-    for _ in range(skipped):
-        value = smooth(value, nothing, gain)
-    return value
+    return decay(smooth(before, now, gain), gain, skipped)
 
 
 def _step_tally(pool: Pool, spec: PoolSpec, spent: Ints, skipped: int) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from tokenweir.core.terms import Ints, Terms, terms_of
 from tokenweir.core.tier import TierState
 from tokenweir.core.window import Window, new_window
+from tokenweir.records.control import BarredReason
 from tokenweir.records.spec import Capacity, PoolSpec
 
 # The columns of `Pool.totals`.
@@ -103,7 +104,7 @@ class Pool:
     terms: Terms = field(default_factory=lambda: terms_of(None, NO_CAPACITY))
     tier: TierState = NORMAL
     level: int = 0  # smoothed, millionths
-    barred: tuple[str, ...] = ()
+    barred: tuple[tuple[str, BarredReason], ...] = ()  # as published last (L8)
     notes: int = 0  # audit entries since the last decision, for their ids
     window: Window = field(default_factory=lambda: new_window(1, 60, 10))
     totals: Ints = field(default_factory=lambda: np.zeros((1, len(COUNTERS)), dtype=np.int64))

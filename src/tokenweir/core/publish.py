@@ -4,15 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tokenweir.core.actions import action_of, priority_threshold
-from tokenweir.core.audit import audit_entry, reclaim_audit, tier_audit
+from tokenweir.core.actions import REFUSE, action_of, priority_threshold
+from tokenweir.core.audit import audit_entry, floors_audit, reclaim_audit, tier_audit
 from tokenweir.core.decide import Verdict
 from tokenweir.core.figures import gateway_figures, tenant_figures
+from tokenweir.core.issued import given
 from tokenweir.core.lease_records import lease_records, parts_of
-from tokenweir.core.leases import given
 from tokenweir.core.pool import Pool
 from tokenweir.records.control import (
     Barred,
+    BarredReason,
     ClassState,
     ControlDecision,
     GatewayLeases,
@@ -47,13 +48,18 @@ def published(
     leases = lease_records(pool, verdict, parts)
     figures = tenant_figures(pool, verdict)
     gateways = gateway_figures(pool, verdict)
-    barred = _barred(pool, at_ms)
+    barred = _barred(pool, verdict)
     gone = _forget_gateways(pool, spec, at_ms)
     _close(pool, at_ms)
     entry = DecisionEntry(
         decision, figures, gateways, verdict.measures.used_tokens, verdict.measures.budget_tokens
     )
-    audits = (*effects, *tier_audit(pool, verdict), *reclaim_audit(pool, verdict))
+    audits = (
+        *effects,
+        *(floors_audit(pool, verdict) if effects else ()),
+        *tier_audit(pool, verdict),
+        *reclaim_audit(pool, verdict),
+    )
     return Decided(
         decision=decision,
         leases=leases,
@@ -104,13 +110,26 @@ def _decision(pool: Pool, spec: PoolSpec, verdict: Verdict, parts: int) -> Contr
     )
 
 
-def _barred(pool: Pool, at_ms: int) -> Barred | None:
-    """Who may not use pots, when that has changed (L8)."""
-    names = tuple(pool.terms.names[place] for place in np.flatnonzero(pool.terms.suspended))
-    if names == pool.barred:
+def _barred(pool: Pool, verdict: Verdict) -> Barred | None:
+    """Who may not use pots, when that has changed (L8): the suspended, and those with grant 0.
+
+    Who does not ask has no grant either, and may begin with the pot unless nothing can come of it.
+    Classes that the tier refuses need no entry.
+    """
+    terms = pool.terms
+    idle = (verdict.measures.demand == 0) & (terms.baseline + terms.borrow_cap > 0)
+    refused = (verdict.action == REFUSE) | terms.suspended
+    without = (verdict.grants.grant == 0) & ~idle & ~refused
+    without[terms.unknown] = False  # these share one allowance and have no names
+    barred: list[tuple[str, BarredReason]] = [
+        (terms.names[place], "suspended" if terms.suspended[place] else "no_grant")
+        for place in np.flatnonzero(terms.suspended | without).tolist()
+    ]
+    if tuple(barred) == pool.barred:
         return None
-    pool.barred = names
-    return Barred(pool.name, at_ms, list(names), ["suspended"] * len(names), [0] * len(names))
+    pool.barred = tuple(barred)
+    names, reasons = [name for name, _ in barred], [reason for _, reason in barred]
+    return Barred(pool.name, verdict.at_ms, names, reasons, [0] * len(names))
 
 
 def _roster(pool: Pool, spec: PoolSpec) -> Roster:

@@ -14,6 +14,13 @@ def smooth(before: Ints, now: Ints, gain: int) -> Ints:
     return (before * (ONE - gain) + now * gain) // ONE
 
 
+def decay(figure: Ints, gain: int, times: int) -> Ints:
+    """`times` steps with nothing new."""
+    for _ in range(times):
+        figure = figure * (ONE - gain) // ONE
+    return figure
+
+
 def debt(before: Ints, demand: Ints, served: Ints, baseline: Ints, gain: int) -> Ints:
     """d = max(0, (1 - μ)·d + μ·(min(D, baseline) - served)/baseline), in millionths.
 

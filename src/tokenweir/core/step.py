@@ -4,6 +4,7 @@ from tokenweir.core.apply import take_effect
 from tokenweir.core.audit import audit_entry
 from tokenweir.core.decide import decide
 from tokenweir.core.fold import fold_capacity, fold_report, fold_spec
+from tokenweir.core.measure import flow
 from tokenweir.core.pool import Pool
 from tokenweir.core.publish import Decided, published
 from tokenweir.core.window import roll
@@ -23,22 +24,25 @@ def advance(pool: Pool, append_ms: int) -> Decided | None:
     boundaries first makes one decision, for the newest of them (T2).
     """
     pool.clock_ms = max(pool.clock_ms, append_ms)
-    spec = pool.pending_spec or pool.spec
-    if spec is None:
-        roll(pool.window, pool.clock_ms)
-        return None
-    interval = (pool.spec or spec).interval_ms
-    newest = pool.clock_ms // interval * interval
-    decided = None
-    if newest > pool.boundary_ms:
-        skipped = (newest - pool.boundary_ms) // interval - 1
-        effects = take_effect(pool)
-        assert pool.spec is not None
-        skipped = min(skipped, pool.spec.window_s * 1000 // interval)
-        verdict = decide(pool, pool.spec, newest, skipped)
-        decided = published(pool, pool.spec, verdict, effects)
+    spec = pool.spec or pool.pending_spec
+    newest = pool.clock_ms // spec.interval_ms * spec.interval_ms if spec else 0
+    decided = (
+        _decided(pool, newest, spec.interval_ms) if spec and newest > pool.boundary_ms else None
+    )
     roll(pool.window, pool.clock_ms)
     return decided
+
+
+def _decided(pool: Pool, newest: int, interval_ms: int) -> Decided:
+    passed = (newest - pool.boundary_ms) // interval_ms
+    # The first spec counts from where its grid begins; another capacity from this boundary (T4).
+    effects = take_effect(pool) if pool.spec is None else ()
+    flow(pool, newest)
+    effects = effects or take_effect(pool)
+    assert pool.spec is not None
+    skipped = min(max(passed - 1, 0), pool.spec.window_s * 1000 // interval_ms)
+    verdict = decide(pool, pool.spec, newest, skipped)
+    return published(pool, pool.spec, verdict, effects)
 
 
 def fold(pool: Pool, record: UsageRecord, append_ms: int) -> tuple[JournalEntry, ...]:

@@ -6,6 +6,9 @@ from tokenweir.core import ONE
 from tokenweir.core.terms import Ints, Terms
 from tokenweir.records.spec import WeightTerms
 
+# So that the sum of all tenants' weights stays within 64 bits.
+MOST_WEIGHT = 10**13
+
 
 def weights(terms: Terms, factors: WeightTerms, burst: Ints, debt: Ints) -> Ints:
     """w = w_class / ((1 + a_slo*l) * (1 + a_burst*b)) * (1 + a_debt*d), in millionths, at least 1.
@@ -15,4 +18,5 @@ def weights(terms: Terms, factors: WeightTerms, burst: Ints, debt: Ints) -> Ints
     slo = 1.0 + factors.slo / ONE * (terms.slo_ms / 1000)
     bursty = 1.0 + factors.burst / ONE * (burst / ONE)
     owed = 1.0 + factors.debt / ONE * (debt / ONE)
-    return np.maximum((terms.class_weight / (slo * bursty) * owed).astype(np.int64), 1)
+    weight = np.minimum(terms.class_weight / (slo * bursty) * owed, MOST_WEIGHT)
+    return np.maximum(weight.astype(np.int64), 1)

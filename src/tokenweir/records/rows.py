@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tokenweir.records.control import Tier
+from tokenweir.records.control import BarredReason, Tier
 from tokenweir.records.spec import Capacity
 
 
@@ -19,10 +19,11 @@ class PoolRow:
     capacity: Capacity
     pending_capacity: Capacity | None
     tier: Tier
-    rising: int
-    low_since_ms: int
+    above: Sequence[int]
+    below_since_ms: Sequence[int]
     level: int
     barred: Sequence[str]
+    barred_reason: Sequence[BarredReason]
     notes: int
     newest_s: int
     seconds: int
