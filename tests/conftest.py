@@ -67,3 +67,16 @@ def clickhouse_url(
 def prefix() -> str:
     """Put before the topics' names, so that no two tests meet."""
     return f"t{uuid4().hex[:8]}-"
+
+
+@pytest.fixture
+def database(clickhouse_url: str) -> Iterator[str]:
+    """The URL of an empty database in it."""
+    from tokenweir.history.client import connect
+
+    name = f"test_{uuid4().hex[:12]}"
+    client = connect(clickhouse_url)
+    client.command(f"CREATE DATABASE {name}")
+    yield f"{clickhouse_url}/{name}"
+    client.command(f"DROP DATABASE {name}")
+    client.close()

@@ -5,7 +5,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -106,9 +106,6 @@ class Site:
         ) as consumer:
             records = [await asyncio.wait_for(consumer.getone(), 20) for _ in range(count)]
         return [decode_as(DeadLetter, found.value) for found in records]
-
-
-Opened = Callable[..., Any]
 
 
 @asynccontextmanager
