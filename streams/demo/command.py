@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import time
@@ -82,7 +83,7 @@ def demo_command(
     """
     if more and not traces:
         raise click.UsageError(f"{more[0]} is not an option: trace files stand after --trace")
-    console = Console()
+    console = _console()
     with _errors():
         wish = Wish(capacity, duration, forever, traces + more, speed, seed)
         play = plan(wish, datetime.now(UTC))
@@ -97,13 +98,19 @@ def demo_command(
 @workers_option
 def up_command(workers: int) -> None:
     """Start a broker, ClickHouse, the control plane and the history, and stay until Ctrl-C."""
-    console = Console()
+    console = _console()
     with _errors(), _stack(workers, console) as (stack, config):
         console.print(_addresses(config), highlight=False, soft_wrap=True)
         while True:
             for line in stack.tend(time.monotonic()):
                 console.print(line, style="yellow")
             time.sleep(TEND_S)
+
+
+def _console() -> Console:
+    """Where we print; what goes wrong on the way to Kafka is tried again and needs no line."""
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    return Console()
 
 
 @contextmanager
