@@ -59,7 +59,6 @@ def topics_command() -> None:
     """Create the topics that are missing and check the settings of all; exits 1 on a mismatch."""
     from streams.worker import ready_topics
 
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
     ready_topics(read_config(os.environ))
     click.echo("all topics are as they must be")
 

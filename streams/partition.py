@@ -226,7 +226,7 @@ class Partition(Generic[P]):
             for part in range(parts):
                 yield Outgoing(control, leases_key(name, gateway, part), None)
         yield from map(self._journal, decided.entries)
-        if is_due(before_ms, pool.boundary_ms):
+        if is_due(before_ms, pool.boundary_ms) or decided.roster is not None:  # a spec's first
             yield from map(self._journal, self._snapshot(pool, pool.boundary_ms, message.offset))
 
     def _snapshot(self, pool: P, at_ms: int, next_offset: int) -> Iterator[JournalEntry]:

@@ -1,7 +1,7 @@
 """One worker process: Faust on uvloop, with logs that a person can read."""
 
 import asyncio
-import logging
+import logging.config
 import os
 import sys
 from typing import NoReturn
@@ -23,11 +23,8 @@ LOGGING = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"level": "WARNING", "handlers": ["stderr"]},
-    "loggers": {
-        "streams": {"level": "INFO"},
-        "agents": {"level": "INFO"},
-        "streams.tables": {"level": "WARNING"},  # Faust tells there that a table starts
-    },
+    # Classes of Faust's that we extend tell there what they start: only these are ours to hear.
+    "loggers": {"streams.folding": {"level": "INFO"}, "streams.worker": {"level": "INFO"}},
 }
 
 
@@ -42,6 +39,7 @@ def ready_topics(config: Config) -> str:
 
     Raises `BadInput` with every mismatch, a line each, or `Unavailable` when no broker answers.
     """
+    logging.config.dictConfig(LOGGING)
     if config.brokers is None:
         raise BadInput("TOKENWEIR_BROKERS is not set: host:port of a Kafka broker is needed")
     brokers = config.brokers
