@@ -1,0 +1,118 @@
+"""A gateway as PROTOCOL describes it, and nothing of the SDK: what may it spend, and when.
+
+Time is the broker's true time in ms, which no gateway knows; own clocks run at the same speed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tokenweir.records.control import Barred, ControlDecision, GatewayLeases, Roster
+from tokenweir.records.usage import UsageReport
+
+ControlRecord = ControlDecision | GatewayLeases | Roster | Barred
+
+
+class Clock:
+    """L6: the append time in the last acknowledgement + (now - the moment of sending)."""
+
+    def __init__(self) -> None:
+        self.lead: int | None = None
+        self.latest = 0
+
+    def acknowledged(self, append_ms: int, sent_ms: int, now_ms: int) -> None:
+        self.lead = append_ms - sent_ms
+        self.latest = max(self.latest, append_ms)
+
+    def at(self, now_ms: int) -> int | None:
+        if self.lead is None:
+            return None
+        self.latest = max(self.latest, now_ms + self.lead)
+        return self.latest
+
+
+class LateClock(Clock):
+    """What L6 forbids: the last append time alone, without what has passed since the sending."""
+
+    def at(self, now_ms: int) -> int | None:
+        return None if self.lead is None else self.latest
+
+
+@dataclass(slots=True)
+class Spending:
+    """What one gateway may spend at a moment, milli-tokens/s."""
+
+    by_tenant: Mapping[str, int] = field(default_factory=dict)
+    pot: int = 0
+    silent: bool = False  # on its floors (L7)
+
+    @property
+    def total(self) -> int:
+        return sum(self.by_tenant.values()) + self.pot
+
+
+NOTHING = Spending()
+
+
+@dataclass(slots=True)
+class ModelGateway:
+    name: str
+    clock: Clock
+    sequence: int = 0
+    closed: bool = False
+    reads: bool = True  # control records reach it
+    writes: bool = True  # its reports reach the broker
+    decision: ControlDecision | None = None
+    roster: Roster | None = None
+    parts: dict[int, GatewayLeases] = field(default_factory=dict)
+    obeyed: tuple[GatewayLeases, ...] = ()
+    pending: UsageReport | None = None  # its fate is unknown (R1)
+    cut_ms: int = 0  # of the pending report
+
+    def hear(self, record: ControlRecord, now_ms: int) -> None:
+        """Records come late, twice or not at all; older ones than the newest seen are ignored."""
+        match record:
+            case ControlDecision():
+                if self.decision is None or record.at_ms > self.decision.at_ms:
+                    self.decision = record
+                    self.clock.latest = max(self.clock.latest, record.at_ms)
+            case GatewayLeases():
+                held = self.parts.get(record.part)
+                if held is None or record.at_ms > held.at_ms:
+                    self.parts[record.part] = record
+            case Roster():
+                if self.roster is None or record.spec_version > self.roster.spec_version:
+                    self.roster = record
+            case Barred():
+                pass
+        self._obey()
+
+    @property
+    def applied(self) -> int:
+        return self.obeyed[0].at_ms if self.obeyed else 0
+
+    def may_spend(self, now_ms: int) -> Spending:
+        """By the leases that it obeys: the rates, then the floors, then nothing (L7)."""
+        time = self.clock.at(now_ms)
+        if time is None or self.closed or not self.obeyed:
+            return NOTHING
+        first = self.obeyed[0]
+        if time < first.expires_ms:
+            return Spending(self._column("rate"), first.pot_rate)
+        if time < first.floor_expires_ms:
+            return Spending(self._column("floor"), 0, silent=True)
+        return NOTHING
+
+    def _obey(self) -> None:
+        if self.decision is None or self.roster is None:
+            return
+        parts = [self.parts.get(part) for part in range(self.decision.parts)]
+        whole = tuple(part for part in parts if part and part.at_ms == self.decision.at_ms)
+        if len(whole) == len(parts) and self.roster.spec_version == self.decision.spec_version:
+            self.obeyed = whole
+
+    def _column(self, name: str) -> dict[str, int]:
+        return {
+            tenant: value
+            for part in self.obeyed
+            for tenant, value in zip(part.tenant, getattr(part, name), strict=True)
+        }
