@@ -10,11 +10,11 @@ from typing import Final
 from streams.clickhouse.compression import Encoder
 from streams.clickhouse.engine import Engine
 from streams.clickhouse.errors import QueryError, refusal
+from streams.clickhouse.native import WITH_CUSTOM_SERIALIZATION, for_revision
 from streams.clickhouse.pipe import Abandoned, Pipe
 from streams.clickhouse.request import Query
 
 _CONTROL_THREADS: Final = 4  # for KILL and cancelling, which must not wait behind queries
-WITH_CUSTOM_SERIALIZATION: Final = 54454  # a revision of ClickHouse's protocol
 _OVERTIME_S: Final = 5.0
 
 log = logging.getLogger(__name__)
@@ -87,8 +87,6 @@ def _produce(engine: Engine, query: Query, encoder: Encoder, pipe: Pipe) -> None
 
 
 def _in_revision(query: Query, data: bytes) -> bytes:
-    if query.format != "Native" or query.revision < WITH_CUSTOM_SERIALIZATION:
-        return data
-    from streams.clickhouse.native import for_revision  # its imports would slow every start
-
-    return for_revision(data)
+    if query.format == "Native" and query.revision >= WITH_CUSTOM_SERIALIZATION:
+        return for_revision(data)
+    return data
