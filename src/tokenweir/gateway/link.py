@@ -1,4 +1,9 @@
-"""The way to Kafka: one producer, made anew whenever the fate of a record is unknown."""
+"""The way to Kafka: one producer, made anew whenever the fate of a record is unknown.
+
+Not an idempotent producer: aiokafka's never gives a record up, so it would append it with the ages
+of the first attempt (T5), and its append time would tell a wrong pool time (L6). Reports have
+sequences of their own, which drop repeats (R1).
+"""
 
 import asyncio
 import logging
@@ -10,7 +15,8 @@ from aiokafka.errors import KafkaError
 from tokenweir.errors import Unavailable
 
 LOG = logging.getLogger(__name__)
-ATTEMPT_S = 3.0
+ATTEMPT_S = 2.0  # then a record is given up, and sent anew with its age
+RETRY_S = 0.5
 
 
 class Link:
@@ -30,7 +36,7 @@ class Link:
         """How many partitions a topic has; raises `Unavailable` where it is not there."""
         producer = await self._open()
         try:
-            return len(await asyncio.wait_for(producer.partitions_for(topic), ATTEMPT_S))
+            return len(await asyncio.wait_for(producer.partitions_for(topic), 3 * ATTEMPT_S))
         except (KafkaError, TimeoutError) as error:
             raise self._broken(
                 f"no topic {topic} on {self._brokers}: is the control plane running? It makes it"
@@ -44,7 +50,7 @@ class Link:
         producer = await self._open()
         try:
             sent = producer.send_and_wait(topic, value, key, partition)
-            metadata = await asyncio.wait_for(sent, ATTEMPT_S)
+            metadata = await asyncio.wait_for(sent, 3 * ATTEMPT_S)
         except (KafkaError, TimeoutError, OSError) as error:
             await self._give_up(producer)
             raise self._broken(f"{self._brokers} does not acknowledge: {error!r}") from error
@@ -67,23 +73,20 @@ class Link:
             bootstrap_servers=self._brokers,
             client_id=self._gateway,
             acks="all",
-            enable_idempotence=True,
             request_timeout_ms=int(ATTEMPT_S * 1000),
             max_request_size=2_000_000,
         )
         try:
-            await asyncio.wait_for(producer.start(), ATTEMPT_S)
+            await asyncio.wait_for(producer.start(), 3 * ATTEMPT_S)
         except (KafkaError, TimeoutError, OSError) as error:
             await self._give_up(producer)
+            await asyncio.sleep(RETRY_S)  # whoever else wants to send waits for us meanwhile
             raise self._broken(f"cannot reach Kafka at {self._brokers}: {error!r}") from error
         return producer
 
     async def _give_up(self, producer: Any) -> None:
         if producer is self._producer:
             self._producer = None
-        # An idempotent producer tries for ever, with the ages of the first attempt: it must let
-        # go of what it holds, and offers no public way.
-        producer._message_accumulator.fail_all(KafkaError("given up; sent again with new ages"))
         try:
             await asyncio.wait_for(producer.stop(), 2 * ATTEMPT_S)
         except (KafkaError, TimeoutError, OSError) as error:

@@ -12,7 +12,7 @@ from tokenweir.gateway.spool import Spool
 from tokenweir.topics import pool_key
 
 LOG = logging.getLogger(__name__)
-RETRY_S = 0.25
+RETRY_S = 0.1
 BACKLOG = 2  # reports that wait before an empty one is not worth keeping
 
 
