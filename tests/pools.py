@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from tokenweir.core.pool import Pool, new_pool
-from tokenweir.core.step import advance, fold
+from tokenweir.core.step import Decided, UsageRecord, advance, fold
+from tokenweir.core.terms import Ints, Terms, terms_of
 from tokenweir.records.spec import (
     CLASSES,
     Action,
@@ -174,3 +177,20 @@ def pool_with(rules: PoolSpec, at_ms: int = START) -> Pool:
     advance(pool, at_ms - 500)
     fold(pool, rules, at_ms - 500)
     return pool
+
+
+def step(pool: Pool, record: UsageRecord, at_ms: int) -> Decided | None:
+    """One message of the log: time moves, which may decide; then the record is folded."""
+    decided = advance(pool, at_ms)
+    fold(pool, record, at_ms)
+    return decided
+
+
+def terms(*tenants: Entitlement, capacity: float = 10_000) -> Terms:
+    """The terms of these tenants and of the unknown one, `*`, which comes first."""
+    rules = spec(*tenants, capacity=capacity)
+    return terms_of(rules, rules.capacity)
+
+
+def ints(*values: int) -> Ints:
+    return np.array(values, dtype=np.int64)
