@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import faust
+import faust.tables
 
 from streams.config import Config
 from streams.tables import application_id
@@ -15,6 +16,15 @@ class ControlApp(faust.App):
 
     def _new_transport(self) -> Transport:
         return Transport(self.conf.broker_consumer, self)
+
+
+class TableManager(faust.tables.TableManager):
+    """Faust waits a second for tables to be declared; ours are, before the application starts."""
+
+    async def on_start(self) -> None:
+        """As Faust has it, without the wait."""
+        await self._update_channels()
+        await self.recovery.start()
 
 
 def control_app(config: Config, brokers: str) -> faust.App:
@@ -48,6 +58,7 @@ def control_app(config: Config, brokers: str) -> faust.App:
         recovery_consistency_check=False,  # our checksums are one, and a lost changelog is no end
         producer_linger=0.0,
         producer_max_request_size=LARGE_BYTES,
+        TableManager=TableManager,
         web_enabled=False,
         worker_redirect_stdouts=False,
     )

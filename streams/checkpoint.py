@@ -70,9 +70,12 @@ async def write(store: Store, rows: Mapping[str, bytes], before: Checksums, mark
 
 
 def read_marker(store: Store) -> Marker | None:
-    """The newest marker, or None when the partition has none."""
+    """The newest marker, or None when the partition has none that this version can read."""
     data = store.get(MARKER)
-    return None if data is None else decode_marker(data)
+    try:
+        return None if data is None else decode_marker(data)
+    except (ValueError, LookupError, TypeError):
+        return None
 
 
 def read_rows(store: Store, marker: Marker) -> dict[str, dict[str, bytes]] | None:

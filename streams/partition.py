@@ -84,6 +84,7 @@ class Restored(Generic[P]):
     starts: dict[str, int] = field(default_factory=dict)  # pools that are ahead of `next_offset`
     strangers_start: int = 0  # where a pool that is not in `pools` starts
     why_break: dict[str, str] = field(default_factory=dict)  # pool: why replay must not cross this
+    strangers_break: str = ""  # the same for a pool that is met for the first time
 
 
 class Unfoldable(TokenweirError):
@@ -111,6 +112,7 @@ class Partition(Generic[P]):
         self.pools = restored.pools
         self.sums = restored.sums
         self.starts, self.strangers_start = restored.starts, restored.strangers_start
+        self.strangers_break = restored.strangers_break
         self.clock_ms = self.checkpoint_ms = 0
         self.changed = restored.changed
 
@@ -128,11 +130,13 @@ class Partition(Generic[P]):
             return [self._letter(message, str(error))]
         if message.offset < self.starts.get(record.pool, self.strangers_start):
             return []
-        pool = self.pools.get(record.pool) or self._meet(record.pool)
+        out = [] if record.pool in self.pools else self._meet(record.pool, message.append_ms)
+        pool = self.pools[record.pool]
         self.changed.add(pool.name)
         before_ms = pool.boundary_ms
         decided = self.core.advance(pool, message.append_ms)
-        out = [] if decided is None else list(self._decided(pool, decided, before_ms, message))
+        if decided is not None:
+            out += self._decided(pool, decided, before_ms, message)
         return out + self._fold(pool, record, message)
 
     def is_even(self) -> bool:
@@ -194,9 +198,12 @@ class Partition(Generic[P]):
                 "produce with Kafka's default partitioner (murmur2 of the key)"
             )
 
-    def _meet(self, name: str) -> P:
-        pool = self.pools[name] = self.core.new_pool(name)
-        return pool
+    def _meet(self, name: str, append_ms: int) -> list[Outgoing]:
+        self.pools[name] = self.core.new_pool(name)
+        if not self.strangers_break:
+            return []
+        why, at = self.strangers_break, self.next_offset - 1
+        return [self._journal(break_entry(name, append_ms, why, at, self.core.arithmetic))]
 
     def _fold(self, pool: P, record: Any, message: Message) -> list[Outgoing]:
         known = self.unfoldable.get(message.offset)

@@ -3,6 +3,7 @@
 Faust's committed offset is never asked.
 """
 
+import logging
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
@@ -11,9 +12,11 @@ from streams.journal import Snapshot, newest_snapshots
 from streams.log import Log
 from streams.partition import Core, Place, PoolState, Restored
 from streams.reading import Message
+from tokenweir.errors import BadRecord
 from tokenweir.records.journal import JournalEntry, SnapshotChunk
 from tokenweir.wire import decode
 
+logger = logging.getLogger(__name__)
 P = TypeVar("P", bound=PoolState)
 SNAPSHOT_TEXT = b"/snapshot/"  # in a chunk's id: entries without it need no decoding
 JOURNAL_STEP = 2_000  # entries, read from the journal's end at first
@@ -26,25 +29,25 @@ async def restore(core: Core[P], place: Place, store: Store, log: Log) -> Restor
     """
     first, end = await log.bounds(place.topics.usage, place.partition)
     marker = read_marker(store)
-    rows = None if marker is None else read_rows(store, marker)
-    if marker is None or rows is None:
+    restored = None if marker is None else from_rows(core, marker, store)
+    if restored is None:
         wanted = None if marker is None else set(marker.pools)
         restored = from_snapshots(core, await _snapshots(place, log, wanted), marker, first)
-    else:
-        restored = from_rows(core, marker, rows)
     return _within(restored, first, end)
 
 
-def from_rows(
-    core: Core[P], marker: Marker, rows: Mapping[str, Mapping[str, bytes]]
-) -> Restored[P]:
-    """The state that verified rows hold."""
+def from_rows(core: Core[P], marker: Marker, store: Store) -> Restored[P] | None:
+    """The state that the marker's rows hold, or None if they do not fit it or cannot be read."""
+    rows = read_rows(store, marker)
+    pools = None if rows is None else _read_pools(core, rows)
+    if pools is None:
+        return None
     why = f"arithmetic {marker.arithmetic} gave way to {core.arithmetic}"
     return Restored(
         next_offset=marker.next_offset,
-        pools={name: core.from_rows(found) for name, found in rows.items()},
+        pools=pools,
         sums=dict(marker.pools),
-        why_break={} if marker.arithmetic == core.arithmetic else dict.fromkeys(rows, why),
+        why_break={} if marker.arithmetic == core.arithmetic else dict.fromkeys(pools, why),
     )
 
 
@@ -57,24 +60,39 @@ def from_snapshots(
     are passed over until it is reached. A pool without a snapshot starts where it can first have
     had a message: at the marker, which names all pools before it, else at the log's start.
     """
+    read = {name: _read_pools(core, {name: found.rows}) for name, found in newest.items()}
+    pools = {name: pool for found in read.values() if found for name, pool in found.items()}
+    newest = {name: newest[name] for name in pools}
     known = marker is not None and marker.pools.keys() <= newest.keys()
     strangers = marker.next_offset if marker is not None and known else first
     starts = {name: snapshot.next_offset for name, snapshot in newest.items()}
     stale = {} if marker is None else marker.pools
     return Restored(
         next_offset=min([strangers, *starts.values()]),
-        pools={name: core.from_rows(snapshot.rows) for name, snapshot in newest.items()},
+        pools=pools,
         # No row is taken to be right, and those that no pool has any more are deleted.
         sums={name: dict.fromkeys(sums, "") for name, sums in stale.items()},
         changed=set(newest),
         starts=starts,
         strangers_start=strangers,
+        strangers_break=f"the log starts at {first}: what was before is not known"
+        if first and not known
+        else "",
         why_break={
             name: f"arithmetic {snapshot.arithmetic} gave way to {core.arithmetic}"
             for name, snapshot in newest.items()
             if snapshot.arithmetic != core.arithmetic
         },
     )
+
+
+def _read_pools(core: Core[P], rows: Mapping[str, Mapping[str, bytes]]) -> dict[str, P] | None:
+    """The pools in rows, or None when a single one cannot be read by this version."""
+    try:
+        return {name: core.from_rows(found) for name, found in rows.items()}
+    except (BadRecord, LookupError, ValueError) as error:
+        logger.warning("rows of %s cannot be read: %s", ", ".join(sorted(rows)), error)
+        return None
 
 
 def _within(restored: Restored[P], first: int, end: int) -> Restored[P]:

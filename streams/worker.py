@@ -24,7 +24,7 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"level": "WARNING", "handlers": ["stderr"]},
     # Classes of Faust's that we extend tell there what they start: only these are ours to hear.
-    "loggers": {"streams.folding": {"level": "INFO"}, "streams.worker": {"level": "INFO"}},
+    "loggers": {f"streams.{name}": {"level": "INFO"} for name in ("folding", "worker")},
 }
 
 
