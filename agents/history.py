@@ -1,40 +1,29 @@
-"""The history agent: usage and journal in, rows in ClickHouse out; nothing ever waits for it (H3).
-
-Crash-only: where reading goes on is what the tables hold, at a start, after a rebalance and after
-an insert whose fate is unknown alike (H1, H2). The group's committed offsets only show the lag.
-"""
+"""The history agent: usage and journal in, rows in ClickHouse out; nothing waits for it (H3)."""
 
 import asyncio
 import logging
 import signal
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable
 from contextlib import suppress
 from time import monotonic
-from typing import Any
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
-from aiokafka.errors import KafkaConnectionError, KafkaError, OffsetOutOfRangeError
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.errors import KafkaConnectionError, OffsetOutOfRangeError
 from clickhouse_connect.driver.client import Client
 
 from streams.config import Config
+from streams.sink import Sink
 from tokenweir.errors import BadInput, Unavailable
 from tokenweir.history.client import connect
-from tokenweir.history.insert import insert
-from tokenweir.history.lane import Batch, Lane
-from tokenweir.history.rows import Place, Record
-from tokenweir.history.store import checksums, open_journal, open_usage, prepare
+from tokenweir.history.store import prepare
 from tokenweir.topics import Topics
-from tokenweir.wire import encode
 
 log = logging.getLogger("tokenweir.history")
-logging.getLogger("aiokafka").setLevel(logging.WARNING)  # it tells of every join and fetch
+AIOKAFKA = ("aiokafka", "aiokafka.consumer.fetcher", "aiokafka.consumer.group_coordinator")
 
-PATIENCE_S = 0.5  # the longest that a record waits for its insert
-POLL_MS = 100
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 5.0  # between tries while ClickHouse does not answer
+GOODBYE_S = 5.0  # for the last inserts at SIGTERM; what they miss is read again
+LEAVE_S = 2.0  # to say goodbye to Kafka
 REST_S = 1.0  # between tries at the start
-SILENT_S = 60.0  # without an insert that was due: worth a line
-GOODBYE_S = 8.0  # for the last inserts at SIGTERM; what they miss is read again
 
 
 async def run(config: Config) -> int:
@@ -47,6 +36,7 @@ async def run(config: Config) -> int:
             "the history needs TOKENWEIR_BROKERS and TOKENWEIR_CLICKHOUSE, or start everything"
             " with `python -m streams up`"
         )
+    _quieten()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -57,162 +47,32 @@ async def run(config: Config) -> int:
         except KafkaConnectionError as error:
             log.warning("waiting: Kafka at %s: %s", config.brokers, error)
             await _rest(stop)
+    if client is not None:
+        client.close()
     return 0
 
 
-class Sink(ConsumerRebalanceListener):  # type: ignore[misc]
-    """The lanes of the partitions that this process has; closed ones wait to be opened."""
+class Seldom(logging.Filter):
+    """Of what aiokafka says while a broker is away, sixty lines a second, one in ten seconds."""
 
-    def __init__(self, client: Client, consumer: Any, producer: Any, topics: Topics) -> None:
-        self.client, self.consumer, self.producer = client, consumer, producer
-        self.topics = topics
-        self.lanes: dict[TopicPartition, Lane | None] = {}
-        self.turn = asyncio.Lock()  # the lanes change hands between two turns only
-        self.pause_s = FIRST_PAUSE_S
-        self.again_s = 0.0  # monotonic: not before this is ClickHouse asked again
-        self.good_s = monotonic()  # when it last did what it was asked
+    def __init__(self) -> None:
+        super().__init__()
+        self.again_s = 0.0
 
-    async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        """Write what is there, as long as the partitions are ours."""
-        async with self.turn:
-            await self._guarded(self._flush_all)
-            self.lanes.clear()
-
-    async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        """Read nothing until the tables have said where to go on."""
-        self.lanes = dict.fromkeys(assigned)
-        for place in assigned:
-            self.consumer.seek(place, 0)
-        self.consumer.pause(*assigned)
-
-    async def step(self) -> None:
-        """Open what is closed, read a little, insert what is due."""
-        async with self.turn:
-            if monotonic() >= self.again_s:
-                await self._guarded(self._open_all)
-        found = await self.consumer.getmany(timeout_ms=POLL_MS)
-        async with self.turn:
-            for place, records in found.items():
-                self._receive(place, records)
-            await self._guarded(self._flush_due)
-        self._watch()
-
-    async def finish(self) -> None:
-        """Insert what has been read."""
-        async with self.turn:
-            await self._guarded(self._flush_all)
-
-    async def refind(self, lost: Collection[TopicPartition]) -> None:
-        """The log begins behind where the tables end: go on with what is left of it."""
-        first = await self.consumer.beginning_offsets(lost)
-        for place in lost:
-            position = await self.consumer.position(place)
-            if position > first[place]:
-                raise BadInput(_of_another_log(place, position))
-            log.error("%s: offsets %d to %d are gone", place, position, first[place] - 1)
-            self.consumer.seek(place, first[place])
-
-    async def _open_all(self) -> None:
-        for place in [place for place, lane in self.lanes.items() if lane is None]:
-            lane = await asyncio.to_thread(self._opened, place)
-            end = (await self.consumer.end_offsets([place]))[place]
-            if lane.begins > end:
-                raise BadInput(_of_another_log(place, lane.begins))
-            self.lanes[place] = lane
-            self.consumer.seek(place, lane.begins)
-            self.consumer.resume(place)
-
-    def _opened(self, place: TopicPartition) -> Lane:
-        where = Place(place.topic, place.partition)
-        if place.topic == self.topics.journal:
-            return open_journal(self.client, where)
-        partitions = len(self.consumer.partitions_for_topic(place.topic))
-        return open_usage(self.client, where, partitions)
-
-    def _receive(self, place: TopicPartition, records: list[Any]) -> None:
-        lane = self.lanes.get(place)
-        if lane is not None:
-            read = [
-                Record(lane.place, found.offset, found.timestamp, found.key, found.value)
-                for found in records
-            ]
-            lane.receive(read, monotonic())
-
-    async def _flush_due(self) -> None:
-        if monotonic() < self.again_s:
-            return
-        for place, lane in self.lanes.items():
-            if lane is not None and lane.due(monotonic(), PATIENCE_S):
-                await self._flush(place, lane)
-
-    async def _flush_all(self) -> None:
-        for place, lane in self.lanes.items():
-            if lane is not None and lane.waiting:
-                await self._flush(place, lane)
-
-    async def _flush(self, place: TopicPartition, lane: Lane) -> None:
-        """Insert all that waits. Until that is done the lane is closed: if it fails, what is in
-        the tables is unknown, and they are asked again.
-        """
-        # The broker refuses the commit of a process that has lost the partition unawares.
-        await self.consumer.commit({place: lane.waiting[0].offset})
-        self.lanes[place] = None
-        while lane.waiting:
-            batch = await asyncio.to_thread(lane.next_batch, self._ask)
-            await self._send(batch)
-            await asyncio.to_thread(self._insert, lane.place, batch)
-            after = batch.next_offset
-        self.lanes[place] = lane
-        self._answered()
-        await self.consumer.commit({place: after})
-
-    def _ask(self, entries: Any) -> Any:
-        return checksums(self.client, entries)
-
-    def _insert(self, place: Place, batch: Batch) -> None:
-        for block in batch.blocks:
-            insert(self.client, place, block)
-
-    async def _send(self, batch: Batch) -> None:
-        for letter in batch.letters:
-            await self.producer.send_and_wait(
-                self.topics.dead_letter, encode(letter), key=letter.key
-            )
-
-    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do it; if ClickHouse or Kafka cannot, close what is in doubt and try again later."""
-        try:
-            await work()
-        except (Unavailable, KafkaError) as error:
-            closed = [place for place, lane in self.lanes.items() if lane is None]
-            self.consumer.pause(*set(closed) & self.consumer.assignment())
-            if self.pause_s == FIRST_PAUSE_S:
-                log.warning("reading rests: %s", error)
-            self.again_s = monotonic() + self.pause_s
-            self.pause_s = min(2 * self.pause_s, LONGEST_PAUSE_S)
-
-    def _answered(self) -> None:
-        self.good_s = monotonic()
-        if self.pause_s != FIRST_PAUSE_S:
-            log.warning("reading goes on")
-            self.pause_s = FIRST_PAUSE_S
-
-    def _watch(self) -> None:
-        if None not in self.lanes.values() and not any(
-            lane.waiting for lane in self.lanes.values() if lane
-        ):
-            self.good_s = monotonic()
-        elif monotonic() - self.good_s >= SILENT_S:
-            log.error("nothing could be inserted for %d s", SILENT_S)
-            self.good_s = monotonic()
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the line is to be written."""
+        now_s = monotonic()
+        if now_s < self.again_s:
+            return False
+        self.again_s = now_s + 10
+        return True
 
 
-def _of_another_log(place: TopicPartition, begins: int) -> str:
-    return (
-        f"{place.topic}/{place.partition} ends before offset {begins}, where the tables go on:"
-        " they are of another log. Name another database in TOKENWEIR_CLICKHOUSE"
-        " (http://host:port/database), or set TOKENWEIR_TOPIC_PREFIX"
-    )
+def _quieten() -> None:
+    seldom = Seldom()
+    logging.getLogger("aiokafka").setLevel(logging.WARNING)
+    for name in AIOKAFKA:
+        logging.getLogger(name).addFilter(seldom)
 
 
 async def _first_contact(url: str, stop: asyncio.Event) -> Client | None:
@@ -251,17 +111,30 @@ async def _follow(config: Config, brokers: str, client: Client, stop: asyncio.Ev
     producer = AIOKafkaProducer(bootstrap_servers=brokers, enable_idempotence=True)
     sink = Sink(client, consumer, producer, topics)
     consumer.subscribe([topics.usage, topics.journal], listener=sink)
+    ending = asyncio.create_task(stop.wait())
     try:
         await consumer.start()
         await producer.start()
-        while not stop.is_set():
-            try:
-                await sink.step()
-            except OffsetOutOfRangeError as error:
-                await sink.refind(list(error.args[0]))
-        with suppress(TimeoutError):
-            await asyncio.wait_for(sink.finish(), GOODBYE_S)
+        work = asyncio.create_task(_work(sink, stop))
+        await asyncio.wait((work, ending), return_when=asyncio.FIRST_COMPLETED)
+        await _soon(work, GOODBYE_S if stop.is_set() else None)
     finally:
-        await consumer.stop()
-        await producer.stop()
-        client.close()
+        ending.cancel()
+        # In the middle of a fetch that fails, aiokafka's `stop` raises a CancelledError of its own.
+        leaving = asyncio.gather(consumer.stop(), producer.stop(), return_exceptions=True)
+        await _soon(leaving, LEAVE_S)
+
+
+async def _work(sink: Sink, stop: asyncio.Event) -> None:
+    while not stop.is_set():
+        try:
+            await sink.step()
+        except OffsetOutOfRangeError as error:
+            await sink.refind(list(error.args[0]))
+    await sink.finish()
+
+
+async def _soon(work: Awaitable[object], within_s: float | None) -> None:
+    """Wait for it no longer than that: with Kafka gone, nothing that asks it ever ends."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(work, within_s)

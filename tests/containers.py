@@ -5,8 +5,10 @@ The images' versions stand here only; a test compares them with docker-compose.y
 
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
+from gc import collect
+from warnings import catch_warnings, simplefilter
 
 from docker import from_env
 from docker.errors import DockerException
@@ -21,12 +23,15 @@ USER = PASSWORD = "tokenweir"
 @cache
 def why_not() -> str | None:
     """Why containers cannot be had here; None if they can."""
-    try:
-        client = from_env()
-        client.ping()
-    except DockerException as error:
-        return f"no Docker engine answers: {error}"
-    client.close()
+    with catch_warnings():
+        simplefilter("ignore", ResourceWarning)  # a client that finds no engine leaves its socket
+        try:
+            with closing(from_env()) as client:
+                client.ping()
+        except DockerException as error:
+            return f"no Docker engine answers: {error}"
+        finally:
+            collect()
     return None
 
 

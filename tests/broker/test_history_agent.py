@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
+from streams.broker import Broker
 from streams.clickhouse import LocalClickHouse
 from streams.config import CHECKOUT, Config
 from streams.stack import environment
@@ -230,6 +231,32 @@ async def test_clickhouse_may_be_killed_and_come_back(
             clickhouse.start()
             child.start()
             await site.until(ROWS, [(count + 20, count + 20, count + 20)])
+
+
+@pytest.mark.chaos
+async def test_the_broker_may_be_killed_and_come_back(
+    database: str, prefix: str, tmp_path: Path
+) -> None:
+    """Also at SIGTERM: what was not inserted is read again."""
+    with Broker(tmp_path / "kafka") as broker:
+        async with site_on(broker.bootstrap, database, prefix, tmp_path) as site:
+            child = site.history()
+            for _ in range(20):
+                await site.report()
+            broker.kill()
+            await asyncio.sleep(2)
+            broker.start()
+            await site.report()
+            count = site.sequence * 10 * PARTITIONS
+            await site.until(ROWS, [(count, count, count)], 60)
+            await site.report()
+            broker.kill()
+            begin_s = time.monotonic()
+            assert child.stop(30) == 0
+            assert time.monotonic() - begin_s < 15
+            broker.start()
+            child.start()
+            await site.until(ROWS, [(count + 20, count + 20, count + 20)], 60)
 
 
 async def test_tables_of_another_log_are_one_clear_line_and_exit_1(site: Site) -> None:
