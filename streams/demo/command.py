@@ -19,6 +19,7 @@ from streams.demo.plan import Wish, plan
 from streams.demo.run import Outcome, Play, perform
 from streams.demo.summary import summary_json, summary_table
 from streams.stack import TEND_S, Stack
+from streams.stack_state import find_running
 from tokenweir.errors import TokenweirError
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -87,7 +88,8 @@ def demo_command(
     with _errors():
         wish = Wish(capacity, duration, forever, traces + more, speed, seed)
         play = plan(wish, datetime.now(UTC))
-        with _stack(workers, console) as (stack, config):
+        running = find_running(read_config(os.environ))
+        with _stack(running, workers, console) as (stack, config):
             console.print(f"Applying the spec of pool {play.pool} and starting three gateways")
             outcome = asyncio.run(perform(play, stack, config, console))
     _tell(play, outcome, console, report)
@@ -99,7 +101,7 @@ def demo_command(
 def up_command(workers: int) -> None:
     """Start a broker, ClickHouse, the control plane and the history, and stay until Ctrl-C."""
     console = _console()
-    with _errors(), _stack(workers, console) as (stack, config):
+    with _errors(), _stack(None, workers, console) as (stack, config):
         console.print(_addresses(config), highlight=False, soft_wrap=True)
         while True:
             for line in stack.tend(time.monotonic()):
@@ -114,14 +116,21 @@ def _console() -> Console:
 
 
 @contextmanager
-def _stack(workers: int, console: Console) -> Iterator[tuple[Stack, Config]]:
-    """The stack from its start to its end; SIGTERM ends it as Ctrl-C does."""
+def _stack(
+    running: Config | None, workers: int, console: Console
+) -> Iterator[tuple[Stack, Config]]:
+    """The stack that is running, or one from its start to its end; SIGTERM ends it as Ctrl-C."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     stack = Stack(read_config(os.environ), os.environ, workers)
+    if running is not None:
+        console.print(f"Using the stack that runs in {_shown(running.data)}", style="dim")
+        stack = Stack(running, os.environ, workers=0)
+    config = stack.start(lambda line: console.print(line, style="dim"))
     try:
-        yield stack, stack.start(lambda line: console.print(line, style="dim"))
+        yield stack, config
     finally:
-        console.print("Stopping the stack", style="dim")
+        if not stack.empty:
+            console.print("Stopping the stack", style="dim")
         stack.stop()
 
 

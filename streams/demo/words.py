@@ -36,7 +36,9 @@ def _why(row: TenantRow, decision: ControlDecision) -> str:
         return f"{row.service_class} takes what others leave, now {row.grant:,} of {row.demand:,}"
     if row.demand > row.baseline:
         return f"it asks for {row.demand:,}, above its baseline of {row.baseline:,}"
-    return f"it is granted {row.grant:,} of {row.demand:,}"
+    if row.demand > row.grant:
+        return f"it is granted {row.grant:,} of {row.demand:,}"
+    return "its burst was faster than its lease could grow"
 
 
 def _core(row: TenantRow) -> str:

@@ -1,11 +1,15 @@
+import fcntl
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from streams.config import Config
-from streams.stack import Part, Stack, environment
+from streams.parts import Part, environment
+from streams.stack import Stack
+from streams.stack_state import find_running
 from tokenweir.errors import BadInput
 
 
@@ -108,20 +112,45 @@ def test_what_runs_stands_in_the_state_file(stack: Stack, process: Process, tmp_
     ]
 
 
+def hold(data: Path) -> IO[str]:
+    """What a running stack does to its folder."""
+    lock = (data / "stack.lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
+
+
 def test_a_second_stack_of_one_folder_is_told_what_to_do(tmp_path: Path) -> None:
-    config = Config(brokers="127.0.0.1:1", clickhouse="http://127.0.0.1:2", data=tmp_path)
-    with Stack(config, {}, workers=0), pytest.raises(BadInput) as error:
-        Stack(config, {}, workers=0).start()
+    with hold(tmp_path), pytest.raises(BadInput) as error:
+        Stack(Config(data=tmp_path), {}).start()
 
     assert "a stack runs already" in str(error.value)
-    assert "TOKENWEIR_BROKERS=127.0.0.1:1" in str(error.value)
     assert "TOKENWEIR_DATA" in str(error.value)
 
 
-def test_a_stopped_stack_leaves_no_state_file(tmp_path: Path) -> None:
+def test_a_running_stack_is_found_with_its_addresses(tmp_path: Path) -> None:
+    state = {"brokers": "127.0.0.1:1", "clickhouse": "http://127.0.0.1:2"}
+    with hold(tmp_path):
+        (tmp_path / "stack.json").write_text(json.dumps(state))
+        found = find_running(Config(data=tmp_path))
+
+    assert found == Config("127.0.0.1:1", "http://127.0.0.1:2", tmp_path)
+
+
+def test_what_a_killed_stack_left_behind_is_not_taken_for_one(tmp_path: Path) -> None:
+    (tmp_path / "stack.json").write_text("{}")
+
+    assert find_running(Config(data=tmp_path)) is None
+
+
+def test_a_stack_that_is_just_starting_is_waited_for_by_the_person(tmp_path: Path) -> None:
+    with hold(tmp_path), pytest.raises(BadInput, match="just starting"):
+        find_running(Config(data=tmp_path))
+
+
+def test_a_stack_of_which_all_runs_elsewhere_leaves_the_folder_alone(tmp_path: Path) -> None:
     config = Config(brokers="127.0.0.1:1", clickhouse="http://127.0.0.1:2", data=tmp_path)
-    with Stack(config, {}, workers=0):
-        assert (tmp_path / "stack.json").exists()
+    with hold(tmp_path), Stack(config, {}, workers=0) as stack:
+        assert stack.empty
 
     assert not (tmp_path / "stack.json").exists()
 
