@@ -4,7 +4,8 @@ import asyncio
 from types import TracebackType
 
 from tokenweir.errors import BadInput
-from tokenweir.gateway import ledger
+from tokenweir.gateway import ledger, streams
+from tokenweir.gateway.charge import estimate
 from tokenweir.gateway.lane import Lane, Waiter
 from tokenweir.gateway.reasons import AlreadyEnded, Overdue
 from tokenweir.gateway.request import tokens
@@ -50,7 +51,7 @@ class Call(Waiter):
 
     def produced(self, tokens_out: int = 0, *, uncached: int = 0, cached: int = 0) -> None:
         """Say what a stream has produced since the last call: the next report tells it (T6)."""
-        ledger.produce(
+        streams.produce(
             self._lane.gate,
             self,
             tokens("uncached", uncached),
@@ -77,17 +78,18 @@ class Call(Waiter):
         lane = self._lane
         if tokens("cache_write", cache_write) > tokens("uncached", uncached or 0):
             raise BadInput(f"cache_write is {cache_write}; it is part of uncached ({uncached})")
+        tokens("cached", cached)
+        tokens("out", out or 0)
         estimated = uncached is None or out is None
         if uncached is None or out is None:
-            usage = ledger.estimate(lane.gate, self, uncached, tokens("cached", cached), out)
-            uncached, cached, out = usage
+            uncached, cached, out = estimate(lane.gate, self, uncached, cached, out)
         ledger.settle(
             lane.gate,
             self,
             lane.clock(),
             uncached,
-            tokens("cached", cached),
-            tokens("out", out),
+            cached,
+            out,
             cache_write,
             "done",
             estimated,

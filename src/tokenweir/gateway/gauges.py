@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tokenweir.gateway.ledger import charged
+from tokenweir.gateway.charge import charged
 from tokenweir.gateway.rows import Gauge
 
 if TYPE_CHECKING:

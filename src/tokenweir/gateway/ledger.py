@@ -3,21 +3,13 @@
 from typing import TYPE_CHECKING
 
 from tokenweir.gateway.bucket import Bucket
+from tokenweir.gateway.charge import charged, estimate
 from tokenweir.gateway.reasons import AlreadyEnded, Denial
 from tokenweir.gateway.request import Request
-from tokenweir.gateway.rows import Row
 from tokenweir.records.usage import Status
 
 if TYPE_CHECKING:
     from tokenweir.gateway.pool import PoolGate
-
-MILLION = 1_000_000
-UNKNOWN_WEIGHTS = (MILLION, MILLION, MILLION)
-
-
-def charged(weights: tuple[int, int, int], uncached: int, cached: int, out: int) -> int:
-    """Charged tokens of a usage: its kinds by their weights, rounded down."""
-    return (uncached * weights[0] + cached * weights[1] + out * weights[2]) // MILLION
 
 
 def settle(
@@ -110,67 +102,6 @@ def leave(
     settle(gate, request, now_ms, uncached, cached, out, 0, status, True, error, reason)
 
 
-def asked(weights: tuple[int, int, int], request: Request) -> int:
-    """Charged tokens that a request asks for: its estimate, or its input and longest answer."""
-    if request.estimate is not None:
-        return request.estimate
-    return charged(weights, request.input_tokens or 0, 0, request.max_tokens or 0)
-
-
-def estimate(
-    gate: "PoolGate",
-    request: Request,
-    uncached: int | None = None,
-    cached: int = 0,
-    out: int | None = None,
-) -> tuple[int, int, int]:
-    """What a request is taken to have used where its usage was not given (None).
-
-    Its input, and what it was seen to produce; all that was held when nothing was seen.
-    """
-    cached = max(cached, request.cached)
-    if uncached is None and request.input_tokens is not None:
-        uncached = max(request.uncached, request.input_tokens - cached)
-    if out is None:
-        out = request.out or (None if request.uncached or cached else request.max_tokens)
-    seen = charged(gate.weights, uncached or 0, cached, out or 0)
-    rest = max(request.cost // 1000 - seen, 0) * MILLION
-    if uncached is None:
-        # Which kind it was is not known: the sum is right, and the row is marked.
-        uncached = max(request.uncached, -(-rest // max(gate.weights[0], 1)))
-    elif out is None:
-        out = -(-rest // max(gate.weights[2], 1))
-    return uncached, cached, out or 0
-
-
-def produce(gate: "PoolGate", request: Request, uncached: int, cached: int, out: int) -> None:
-    """Note what a stream has produced since the last call."""
-    if request.state != "admitted":
-        raise AlreadyEnded(request.id, request.status)
-    request.uncached += uncached
-    request.cached += cached
-    request.out += out
-    mark(gate, request)
-
-
-def mark(gate: "PoolGate", request: Request) -> None:
-    """The request has something for the next report."""
-    if not request.dirty:
-        request.dirty = True
-        gate.streaming.append(request)
-
-
-def parts(gate: "PoolGate", now_ms: int) -> list[Row]:
-    """A row for each request that has produced, or was admitted after a wait, since the last."""
-    streaming, gate.streaming = gate.streaming, []
-    rows = []
-    for request in streaming:
-        request.dirty = False
-        if request.state == "admitted":
-            rows.append(_part(gate, request, now_ms))
-    return rows
-
-
 def expire(gate: "PoolGate", now_ms: int) -> list[Request]:
     """End the requests that have run longer than the longest request."""
     late = []
@@ -246,38 +177,3 @@ def _release(gate: "PoolGate", request: Request) -> None:
     subject.in_flight -= 1
     subject.sequences -= request.sequences
     subject.kv_bytes -= request.kv_bytes
-
-
-def _part(gate: "PoolGate", request: Request, now_ms: int) -> Row:
-    uncached, cached, out = request.uncached, request.cached, request.out
-    cost = charged(gate.weights, uncached, cached, out) * 1000
-    if cost > request.held:
-        square(request, cost)
-    row: Row = (
-        request.id,
-        request.attempt,
-        request.tenant,
-        request.user,
-        request.model,
-        request.operation,
-        request.provider_tier,
-        "",
-        "part",
-        request.flow,
-        request.priority,
-        uncached - request.sent_uncached,
-        0,
-        cached - request.sent_cached,
-        out - request.sent_out,
-        0,
-        False,
-        False,
-        0,
-        request.wait_ms,
-        now_ms - request.started_ms,
-        now_ms,
-        request.decision_ms,
-    )
-    request.sent_uncached, request.sent_cached, request.sent_out = uncached, cached, out
-    request.wait_ms = 0  # rows are increments
-    return row

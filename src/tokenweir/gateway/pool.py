@@ -1,10 +1,11 @@
 """One pool at one gateway: the SDK's core. No clock and no I/O: time is passed in."""
 
-from tokenweir.gateway import hearing, ledger, waits
+from tokenweir.gateway import hearing, ledger, streams, waits
 from tokenweir.gateway.admission import admit
 from tokenweir.gateway.assembly import Assembly
 from tokenweir.gateway.bucket import Bucket
 from tokenweir.gateway.ceilings import Meter
+from tokenweir.gateway.charge import UNKNOWN_WEIGHTS, asked
 from tokenweir.gateway.clock import PoolClock
 from tokenweir.gateway.gauges import gauges
 from tokenweir.gateway.leases import Leases
@@ -43,7 +44,7 @@ class PoolGate:
         self.clock = PoolClock()
         self.assembly = Assembly()
         self.stances: tuple[Stance, ...] = (UNDECIDED,) * len(CLASSES)
-        self.weights = ledger.UNKNOWN_WEIGHTS
+        self.weights = UNKNOWN_WEIGHTS
         self.interval_ms = INTERVAL_MS
         self.longest_request_ms = LONGEST_REQUEST_MS
         self.decision_ms = 0
@@ -93,7 +94,7 @@ class PoolGate:
         request.subject = subject
         request.asked_ms = now_ms
         request.decision_ms = self.decision_ms
-        request.cost = 1000 * ledger.asked(self.weights, request)
+        request.cost = 1000 * asked(self.weights, request)
         if not request.id:
             self._number += 1
             request.id = f"{self.gateway}/{self._number}"
@@ -131,7 +132,7 @@ class PoolGate:
     def cut(self, now_ms: int, closing: bool = False) -> list[Cut]:
         """What has happened since the last cut, as reports to be sent in this order (R2)."""
         hearing.obey(self, now_ms)
-        rows = [*self.rows, *ledger.parts(self, now_ms)]
+        rows = [*self.rows, *streams.parts(self, now_ms)]
         self.rows = []
         heading = Heading(self.pool, self.gateway, self.leases.at_ms, closing, now_ms)
         cuts = reports(heading, self._sequence + 1, rows, gauges(self), self._largest)

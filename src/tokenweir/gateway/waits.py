@@ -7,6 +7,7 @@ from tokenweir.gateway.admission import admit, charge
 from tokenweir.gateway.reasons import Denial
 from tokenweir.gateway.request import Request
 from tokenweir.gateway.stance import CORE, CORE_WAIT
+from tokenweir.gateway.streams import mark
 from tokenweir.gateway.subject import Subject
 
 if TYPE_CHECKING:
@@ -102,4 +103,4 @@ def _move(gate: "PoolGate", head: Request | None, now_ms: int, ended: list[Reque
 def _waited(gate: "PoolGate", request: Request, now_ms: int) -> None:
     gate.lines.drop(request)
     request.wait_ms = now_ms - request.asked_ms
-    ledger.mark(gate, request)
+    mark(gate, request)

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.unit.gateway.made import ONE, POOL, ask, obeying, settle
-from tokenweir.gateway import ledger
+from tokenweir.gateway import charge, ledger, streams
 from tokenweir.gateway.pool import PoolGate
 from tokenweir.gateway.reasons import AlreadyEnded
 from tokenweir.gateway.request import Request
@@ -61,7 +61,7 @@ def test_cancelling_returns_the_estimate() -> None:
 def test_cancelling_keeps_what_was_produced() -> None:
     gate = obeying(LEASE)
     request = ask(gate, 1000, "ela", 800)
-    ledger.produce(gate, request, 0, 0, 50)
+    streams.produce(gate, request, 0, 0, 50)
     ledger.cancel(gate, request, 1000)
     assert level(gate) == 950
 
@@ -80,7 +80,7 @@ def test_a_cancelled_stream_is_charged_its_input_and_what_it_produced() -> None:
     request = Request("ela", "bo", input_tokens=45, max_tokens=400)
     gate.ask(request, 1000)
     assert level(gate) == 555
-    ledger.produce(gate, request, 0, 0, 70)
+    streams.produce(gate, request, 0, 0, 70)
     ledger.leave(gate, request, 1000, "cancelled")
     assert used(gate) == (45, 0, 70, True)
     assert level(gate) == 1000 - 115
@@ -101,16 +101,16 @@ def test_what_a_backend_left_out_is_estimated(
     gate = obeying(LEASE)
     request = Request("ela", "bo", input_tokens=45, max_tokens=400)
     gate.ask(request, 1000)
-    assert ledger.estimate(gate, request, *given) == expected
+    assert charge.estimate(gate, request, *given) == expected
 
 
 def test_an_estimate_without_an_input_keeps_its_sum() -> None:
     gate = obeying(LEASE, changes={"token_weights": TokenWeights(2 * ONE, ONE, 4 * ONE)})
     request = ask(gate, 1000, "ela", 100)
-    assert ledger.estimate(gate, request) == (50, 0, 0)
-    assert ledger.estimate(gate, request, 10, 0, None) == (10, 0, 20)
-    ledger.produce(gate, request, 0, 0, 5)
-    assert ledger.estimate(gate, request) == (40, 0, 5)
+    assert charge.estimate(gate, request) == (50, 0, 0)
+    assert charge.estimate(gate, request, 10, 0, None) == (10, 0, 20)
+    streams.produce(gate, request, 0, 0, 5)
+    assert charge.estimate(gate, request) == (40, 0, 5)
 
 
 def test_a_hold_that_is_never_settled_expires_after_the_longest_request() -> None:

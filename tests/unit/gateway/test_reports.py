@@ -1,7 +1,7 @@
 from collections import Counter
 
 from tests.unit.gateway.made import ask, give, obeying, settle
-from tokenweir.gateway import ledger
+from tokenweir.gateway import ledger, streams
 from tokenweir.gateway.pool import PoolGate
 from tokenweir.gateway.spool import Spool
 from tokenweir.records.usage import RequestsBlock, UsageReport
@@ -67,12 +67,12 @@ def test_gauges_are_whole_and_stand_as_they_are_at_the_cut() -> None:
 def test_a_stream_is_reported_as_it_is_produced() -> None:
     gate = obeying(LEASE)
     request = ask(gate, 1000, "gua", 100)
-    ledger.produce(gate, request, 0, 0, 20)
+    streams.produce(gate, request, 0, 0, 20)
     first = cut(gate, 1500)
     assert (block(first).status, block(first).tokens_out) == (["part"], [20])
     assert (first.totals.requests, first.totals.tokens_out) == ([], [20])
     assert first.totals.held_tokens == [80]
-    ledger.produce(gate, request, 0, 0, 30)
+    streams.produce(gate, request, 0, 0, 30)
     ledger.settle(gate, request, 1700, 45, 5, 60)
     second = cut(gate, 2000)
     assert (block(second).status, block(second).tokens_out) == (["done"], [40])
@@ -84,7 +84,7 @@ def test_a_stream_is_reported_as_it_is_produced() -> None:
 def test_a_stream_that_outruns_its_estimate_is_charged_as_it_goes() -> None:
     gate = obeying(LEASE)
     request = ask(gate, 1000, "gua", 100)
-    ledger.produce(gate, request, 0, 0, 400)
+    streams.produce(gate, request, 0, 0, 400)
     cut(gate, 1000)
     assert gate.subjects["gua"].bucket.level == 600_000
 
@@ -92,7 +92,7 @@ def test_a_stream_that_outruns_its_estimate_is_charged_as_it_goes() -> None:
 def test_what_was_reported_is_not_taken_back() -> None:
     gate = obeying(LEASE)
     request = ask(gate, 1000, "gua", 100)
-    ledger.produce(gate, request, 0, 0, 30)
+    streams.produce(gate, request, 0, 0, 30)
     cut(gate, 1500)
     ledger.settle(gate, request, 1600, 10, 0, 20)
     assert block(cut(gate, 2000)).tokens_out == []
