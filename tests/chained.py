@@ -12,6 +12,7 @@ from tokenweir.core.step import Decided
 from tokenweir.records.journal import JournalEntry
 from tokenweir.records.usage import UsageReport
 
+BREAKS_THE_CORE = "breaks-the-core"  # a gateway whose reports do
 CHAIN = "debt/{}/chain"  # a row of its own, in another table than the pool's first
 
 
@@ -62,7 +63,7 @@ def advance(state: Chained, append_ms: int) -> Decided | None:
 
 
 def fold(state: Chained, record: Any, append_ms: int) -> Sequence[JournalEntry]:
-    if isinstance(record, UsageReport) and record.gateway == "breaks-the-core":
+    if isinstance(record, UsageReport) and record.gateway == BREAKS_THE_CORE:
         raise ZeroDivisionError("made to fail")
     entries = CORE.fold(state.pool, record, append_ms)
     state.count, state.chain = state.count + 1, link(state.chain, record)
