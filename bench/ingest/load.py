@@ -4,7 +4,7 @@ import asyncio
 import json
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aiokafka import AIOKafkaProducer
 
@@ -25,6 +25,7 @@ from tokenweir.wire import encode
 TENANTS = 100
 GATEWAYS = 4
 POOL = "bench"
+INTERVAL_MS = 250
 ONE = 1_000_000
 # Of so many different reports the load repeats the contents: making them is not what is measured.
 DISTINCT = 20
@@ -68,7 +69,7 @@ def spec() -> PoolSpec:
         version=1,
         replaces=0,
         mode="enforce",
-        interval_ms=250,
+        interval_ms=INTERVAL_MS,
         window_s=60,
         grace_s=10,
         lease_ms=15_000,
@@ -113,6 +114,10 @@ async def produce_reports(brokers: str, topic: str, count: int, size: int) -> No
     """Write the reports of a lane, and the spec in front of them."""
     values = [encode(spec()), *(encode(report) for report in reports(count, size))]
     await _produce(brokers, topic, [(pool_key(POOL), value) for value in values])
+    # One more, an interval later: it closes the last interval.
+    await asyncio.sleep(2 * INTERVAL_MS / 1000)
+    last = replace(next(reports(1, size)), gateway="last")
+    await _produce(brokers, topic, [(pool_key(POOL), encode(last))])
 
 
 async def produce_requests(brokers: str, topic: str, count: int) -> None:
