@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from streams.broker import Broker
 from streams.clickhouse import LocalClickHouse
 from streams.config import CHECKOUT, Config
-from streams.stack import environment
+from streams.parts import environment
 from streams.supervise import Child
 from streams.topics import create_topics
 from tests.unit.history.made import NOON_MS, Increment, audit_entry, decision_entry, report

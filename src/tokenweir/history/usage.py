@@ -47,14 +47,14 @@ def _report(
 ) -> Iterator[Rows | DeadLetter]:
     missing = sequences.take(report.pool, report.gateway, report.sequence, record.append_ms)
     if missing is None:
-        yield _reported(record, report, "repeat", "", 0, 0)
+        yield _reported(record, report, "repeat")
         return
     try:
         block = requests_of(report)
     except BadRecord as error:
         yield letter(record, str(error))
         yield _unreadable(record, report, str(error))
-        yield _reported(record, report, "unreadable", str(error), missing, 0)
+        yield _reported(record, report, "unreadable", reason=str(error), missing=missing)
         return
     if block.id:
         yield usage_rows(report, block, record.append_ms)
@@ -62,7 +62,7 @@ def _report(
     if not found:
         yield _unbalanced(record, report, found)
     outcome = "taken" if found else "unbalanced"
-    yield _reported(record, report, outcome, "", missing, len(block.id))
+    yield _reported(record, report, outcome, missing=missing, rows=len(block.id))
 
 
 def _row(record: Record, pool: str, kind: str, outcome: str, reason: str) -> Rows:
@@ -85,7 +85,13 @@ def _row(record: Record, pool: str, kind: str, outcome: str, reason: str) -> Row
 
 
 def _reported(
-    record: Record, report: UsageReport, outcome: str, reason: str, missing: int, rows: int
+    record: Record,
+    report: UsageReport,
+    outcome: str,
+    *,
+    reason: str = "",
+    missing: int = 0,
+    rows: int = 0,
 ) -> Rows:
     sums = summed(said_of(report.totals).values())
     return one_row(
