@@ -5,9 +5,9 @@ from tokenweir.records.control import ControlDecision
 
 TIERS = {
     "normal": "normal",
-    "soft_degrade": "soft: lowest classes are limited",
-    "hard_degrade": "hard: only floors are served",
-    "circuit_break": "circuit break: the pool is over its budget",
+    "soft_degrade": "soft degrade",
+    "hard_degrade": "hard degrade",
+    "circuit_break": "circuit break",
 }
 CORE = ("dedicated", "guaranteed")
 
@@ -31,7 +31,10 @@ def _why(row: TenantRow, decision: ControlDecision) -> str:
         return "the breaker is open"
     action = {state.service_class: state.action for state in decision.classes}[row.service_class]
     if action == "refuse":
-        return f"{row.service_class} gets nothing in {decision.tier}"
+        return f"{row.service_class} gets nothing in {TIERS[decision.tier]}"
+    if action == "limit":
+        tier = TIERS[decision.tier]
+        return f"{row.service_class} is limited in {tier}, now {row.grant:,} of {row.demand:,}"
     if row.service_class in ("spot", "preemptible"):
         return f"{row.service_class} takes what others leave, now {row.grant:,} of {row.demand:,}"
     if row.demand > row.baseline:

@@ -4,9 +4,7 @@ from dataclasses import dataclass
 
 from tokenweir.records.control import ClassState, ControlDecision, Tier
 from tokenweir.records.journal import DecisionEntry, GatewayFigures, TenantFigures
-from tokenweir.records.spec import CLASSES, ServiceClass, TokenWeights
-
-STATES = tuple(ClassState(name, "none", 0, 0, "floor") for name in CLASSES)
+from tokenweir.records.spec import CLASSES, Action, ServiceClass, TokenWeights
 
 
 @dataclass(frozen=True)
@@ -21,7 +19,7 @@ class Tenant:
     refused: int = 0
 
 
-def decision(tier: Tier = "normal", level: float = 0.5) -> ControlDecision:
+def decision(tier: Tier = "normal", level: float = 0.5, action: Action = "none") -> ControlDecision:
     return ControlDecision(
         pool="chat",
         at_ms=1_000,
@@ -43,12 +41,14 @@ def decision(tier: Tier = "normal", level: float = 0.5) -> ControlDecision:
         priority_threshold="preemptible",
         parts=1,
         token_weights=TokenWeights(1_000_000, 100_000, 4_000_000),
-        classes=STATES,
+        classes=[ClassState(name, action, 0, 0, "floor") for name in CLASSES],
         unknown_class="spot",
     )
 
 
-def entry(*tenants: Tenant, tier: Tier = "normal", level: float = 0.5) -> DecisionEntry:
+def entry(
+    *tenants: Tenant, tier: Tier = "normal", level: float = 0.5, action: Action = "none"
+) -> DecisionEntry:
     zeros = [0] * len(tenants)
     figures = TenantFigures(
         tenant=[tenant.name for tenant in tenants],
@@ -68,4 +68,4 @@ def entry(*tenants: Tenant, tier: Tier = "normal", level: float = 0.5) -> Decisi
         spent=zeros,
     )
     gateways = GatewayFigures([], [], [], [], [], [])
-    return DecisionEntry(decision(tier, level), figures, gateways, used=0, budget=0)
+    return DecisionEntry(decision(tier, level, action), figures, gateways, used=0, budget=0)

@@ -33,6 +33,18 @@ def test_a_tenant_above_its_baseline_hears_so() -> None:
     assert "asks for 50,000, above its baseline of 12,000" in sentence(Frame(entry(greedy)))
 
 
+def test_a_limited_class_hears_in_which_tier() -> None:
+    limited = entry(EVALS, tier="soft_degrade", action="limit")
+
+    assert "spot is limited in soft degrade, now 18,000 of 70,000" in sentence(Frame(limited))
+
+
+def test_a_burst_within_the_grant_is_called_one() -> None:
+    bursty = Tenant("copilot", "elastic", baseline=12_000, demand=9_000, grant=20_000, refused=1)
+
+    assert "its burst was faster than its lease" in sentence(Frame(entry(bursty)))
+
+
 def test_nothing_is_said_about_a_quiet_pool() -> None:
     assert sentence(Frame(entry(COPILOT))) == "nobody is held back"
     assert sentence(Frame(None)) == "waiting for the first decision"
@@ -49,7 +61,7 @@ def test_the_picture_shows_level_tier_alpha_and_every_tenants_figures() -> None:
 
     text = picture(frame)
 
-    for shown in ("chat", "rush hour", "31 s left", "73%", "25% lent", "soft:", "α 0.80"):
+    for shown in ("chat", "rush hour", "31 s left", "73%", "25% lent", "soft degrade", "α 0.80"):
         assert shown in text
     row = next(line for line in text.splitlines() if line.startswith("evals"))
     assert row.split() == ["evals", "spot", "-", "70,000", "18,000", "18,000", "-", "-", "123"]

@@ -1,0 +1,165 @@
+"""The whole stack as a person starts it, with the load on it that a person watches."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tokenweir.history.client import connect
+
+CHECKOUT = Path(__file__).parents[2]
+UP_S = 120.0
+END_S = 240.0
+# 600 requests, 25 a second: 100 input tokens each, the nth with n output tokens.
+REQUESTS = 600
+LENGTH_S = REQUESTS / 25
+
+pytestmark = [pytest.mark.broker, pytest.mark.clickhouse]
+
+
+@dataclass(frozen=True)
+class Demo:
+    """A demo that runs, and where it keeps its things."""
+
+    process: "subprocess.Popen[str]"
+    data: Path
+    report: Path
+
+    def state(self) -> dict[str, Any]:
+        state: dict[str, Any] = json.loads((self.data / "stack.json").read_text())
+        return state
+
+    def process_of(self, name: str) -> int:
+        """The process id of a part."""
+        return next(int(p["pid"]) for p in self.state()["processes"] if p["name"] == name)
+
+    def wait_for(self, text: str) -> None:
+        """Wait for a line with this text."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if text in line:
+                return
+        pytest.fail(f"the demo ended without {text!r}")
+
+    def end(self) -> tuple[int, str]:
+        """Its exit code and what else it said."""
+        said, _ = self.process.communicate(timeout=END_S)
+        return self.process.returncode, said
+
+    def summary(self) -> dict[str, Any]:
+        summary: dict[str, Any] = json.loads(self.report.read_text())
+        return summary
+
+
+@contextmanager
+def demo(folder: Path, *options: str) -> Iterator[Demo]:
+    ours = {name: v for name, v in os.environ.items() if not name.startswith("TOKENWEIR_")}
+    data, report = folder / "data", folder / "summary.json"
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "streams", "demo", "--json", str(report), *options],
+        env={**ours, "TOKENWEIR_DATA": str(data)},
+        cwd=CHECKOUT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield Demo(process, data, report)
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def trace(folder: Path) -> Path:
+    """A trace in Azure's form with totals that a reader can check."""
+    rows = [
+        f"2023-11-16 18:17:{at // 25:02}.{at % 25 * 4:02}00000,100,{at}" for at in range(REQUESTS)
+    ]
+    file = folder / "little.csv"
+    file.write_text("\n".join(["TIMESTAMP,ContextTokens,GeneratedTokens", *rows]) + "\n")
+    return file
+
+
+def restarted(demo: Demo, name: str, killed: int) -> None:
+    """Wait until the part runs again as another process."""
+    deadline_s = time.monotonic() + UP_S
+    while demo.process_of(name) == killed:
+        assert time.monotonic() < deadline_s, f"{name} was not started again"
+        time.sleep(0.1)
+
+
+@pytest.mark.timeout(360)
+def test_a_short_demo_keeps_the_guarantee_and_its_totals(tmp_path: Path) -> None:
+    with demo(tmp_path, "--duration", "12") as running:
+        code, said = running.end()
+
+    summary = running.summary()
+    assert code == 0, said
+    assert "ClickHouse has exactly what the load counted" in said
+    assert summary["equal"] is True
+    assert summary["clickhouse"]["assistant"]["refused"] == 0
+    assert summary["clickhouse"]["evals"]["refused"] > 0
+    assert not (running.data / "stack.json").exists()
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(480)
+def test_killed_parts_come_back_and_no_token_is_lost_or_doubled(tmp_path: Path) -> None:
+    """control, ClickHouse, broker are killed one after the other while the trace runs.
+
+    load     |====|====|====|====|
+    kill -9       ^c   ^h   ^b
+    """
+    options = ("--trace", str(trace(tmp_path)), "--capacity", "1000000")
+    with demo(tmp_path, *options) as running:
+        running.wait_for(" s left")
+        for name in ("control-0", "clickhouse", "broker"):
+            killed = running.process_of(name)
+            os.kill(killed, signal.SIGKILL)
+            restarted(running, name, killed)
+        running.wait_for("the history catches up")
+        decisions = connect(running.state()["clickhouse"]).query(
+            "SELECT count(), uniqExact(id), uniqExact(checksum) FROM decisions"
+        )
+        code, said = running.end()
+
+    assert code == 0, said
+    assert running.summary()["clickhouse"] == {
+        "little": {
+            "admitted": REQUESTS,
+            "refused": 0,
+            "input": 100 * REQUESTS,
+            "cached": 0,
+            "output": REQUESTS * (REQUESTS - 1) // 2,
+        }
+    }
+    rows, ids, contents = decisions.result_rows[0]
+    assert rows == ids == contents > LENGTH_S / 4
+
+
+@pytest.mark.timeout(240)
+def test_a_demo_that_is_interrupted_ends_in_order_with_equal_totals(tmp_path: Path) -> None:
+    with demo(tmp_path, "--forever") as running:
+        running.wait_for("until Ctrl-C")
+        running.process.send_signal(signal.SIGINT)
+        code, said = running.end()
+
+    assert code == 0, said
+    assert running.summary()["equal"] is True
+
+
+def test_a_wrong_option_is_one_clear_line(tmp_path: Path) -> None:
+    with demo(tmp_path, "--speed", "60") as running:
+        code, said = running.end()
+
+    assert code == 1
+    assert said == "Error: --speed is for a trace: name one with --trace, or leave it out\n"
