@@ -108,7 +108,9 @@ async def _follow(config: Config, brokers: str, client: Client, stop: asyncio.Ev
         auto_offset_reset="none",
         metadata_max_age_ms=10_000,  # topics that are created after us are found soon
     )
-    producer = AIOKafkaProducer(bootstrap_servers=brokers, enable_idempotence=True)
+    producer = AIOKafkaProducer(
+        bootstrap_servers=brokers, enable_idempotence=True, max_request_size=4 << 20
+    )
     sink = Sink(client, consumer, producer, topics)
     consumer.subscribe([topics.usage, topics.journal], listener=sink)
     ending = asyncio.create_task(stop.wait())

@@ -1,5 +1,8 @@
 """A decision's figures as rows: one in `decisions`, one a tenant in `grants`."""
 
+from dataclasses import fields
+
+from tokenweir.errors import BadRecord
 from tokenweir.history.rows import Rows, one_row
 from tokenweir.history.tables import DECISIONS, GRANTS
 from tokenweir.records.journal import DecisionEntry, JournalEntry
@@ -41,6 +44,14 @@ FIGURES = (
     "queued",
     "spent",
 )
+
+
+def check_figures(body: DecisionEntry) -> None:
+    """Raise `BadRecord` when columns of the figures differ in length."""
+    for figures in (body.tenants, body.gateways):
+        lengths = {field.name: len(getattr(figures, field.name)) for field in fields(figures)}
+        if len(set(lengths.values())) > 1:
+            raise BadRecord(f"{type(figures).__name__}: columns of different lengths, {lengths}")
 
 
 def decision_row(entry: JournalEntry, body: DecisionEntry, checksum: int) -> Rows:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from tokenweir.errors import BadRecord
-from tokenweir.history.figures import decision_row, grant_rows
+from tokenweir.history.figures import check_figures, decision_row, grant_rows
 from tokenweir.history.letters import letter
 from tokenweir.history.rows import Record, Rows, one_row
 from tokenweir.history.tables import AUDIT, DECISIONS
@@ -68,6 +68,8 @@ def entry_of(record: Record) -> Entry | Unread:
         entry = decode_as(JournalEntry, record.value)
         if record.key != entry.pool.encode():
             raise BadRecord(f"key {record.key!r} is not its pool {entry.pool!r}")
+        if isinstance(entry.body, DecisionEntry):
+            check_figures(entry.body)
     except BadRecord as error:
         return Unread(record, str(error))
     digest = blake2b(record.value or b"", digest_size=8).digest()

@@ -8,17 +8,19 @@ from tokenweir.history.rows import Record
 from tokenweir.records.journal import DeadLetter
 
 READER = "history"
+MOST_BYTES = 3 << 20  # of a value; the dead-letter topic takes records of 4 MiB
 
 
 def letter(record: Record, reason: str) -> DeadLetter:
-    """The dead letter of a record."""
+    """The dead letter of a record; a value that would not fit is left where it is."""
+    fits = len(record.value or b"") <= MOST_BYTES
     return DeadLetter(
         topic=record.place.topic,
         partition=record.place.partition,
         offset=record.offset,
         timestamp_ms=record.append_ms,
         key=record.key,
-        value=record.value,
-        reason=reason,
+        value=record.value if fits else None,
+        reason=reason if fits else f"{reason} (the value is too large for a letter)",
         reader=READER,
     )

@@ -15,10 +15,11 @@ from tests.unit.history.made import (
 )
 from tokenweir.history.journal import Entry, Seen, entry_of, fold_journal
 from tokenweir.history.lane import BATCH_RECORDS, Batch, JournalReader, Lane, UsageReader
+from tokenweir.history.letters import letter
 from tokenweir.history.rows import DAY_MS, Block, Place, Record
 from tokenweir.history.sequences import Sequences
 from tokenweir.history.tables import OF_JOURNAL, OF_USAGE
-from tokenweir.records.journal import DeadLetter
+from tokenweir.records.journal import DeadLetter, DecisionEntry
 from tokenweir.wire import encode
 
 NOTHING = dict.fromkeys(("usage", "records", "audit", "grants", "decisions"), -1)
@@ -73,7 +74,7 @@ def test_a_report_that_does_not_add_up_is_recorded_with_both_sums() -> None:
 def test_requests_that_cannot_be_read_are_dead_lettered_and_their_totals_kept() -> None:
     broken = report(1, Increment(out=3), requests=b"\x00\x01random")
     batch = batch_of(usage_lane(), record(41, broken))
-    assert [(letter.offset, letter.reader) for letter in batch.letters] == [(41, "history")]
+    assert [(sent.offset, sent.reader) for sent in batch.letters] == [(41, "history")]
     assert "usage" not in {b.table.name for b in batch.blocks}
     assert block(batch, "records")["outcome"] == ["unreadable"]
     assert block(batch, "records")["said_tokens_out"] == [3]
@@ -111,7 +112,7 @@ def test_what_a_table_holds_is_not_inserted_again() -> None:
 def test_a_letter_is_not_sent_again_once_its_row_is_in_the_audit() -> None:
     lane = journal_lane({"audit": 3, "decisions": 1})
     batch = batch_of(lane, record(2, None), record(3, b"x"), record(4, b"y"))
-    assert [letter.offset for letter in batch.letters] == [4]
+    assert [sent.offset for sent in batch.letters] == [4]
 
 
 def test_records_below_the_expected_offset_are_not_taken() -> None:
@@ -213,16 +214,32 @@ def test_an_entry_that_was_skipped_before_is_still_taken() -> None:
 @pytest.mark.parametrize("bad", [None, b"random", encode(report(1))])
 def test_a_bad_journal_record_is_dead_lettered_and_the_next_one_taken(bad: bytes | None) -> None:
     batch = batch_of(journal_lane(), record(41, bad), record(42, decision_entry(NOON_MS)))
-    assert [letter.offset for letter in batch.letters] == [41]
+    assert [sent.offset for sent in batch.letters] == [41]
     assert block(batch, "audit")["kind"] == ["bad_record"]
     assert block(batch, "decisions")["offset"] == [42]
 
 
+def test_figures_whose_columns_do_not_fit_are_a_bad_record() -> None:
+    entry = decision_entry(NOON_MS)
+    assert isinstance(entry.body, DecisionEntry)
+    gateways = replace(entry.body.gateways, missing=[])
+    broken = replace(entry, body=replace(entry.body, gateways=gateways))
+    batch = batch_of(journal_lane(), record(0, broken), record(1, decision_entry(NOON_MS + 1)))
+    assert "GatewayFigures" in str(block(batch, "audit")["why"][0])
+    assert block(batch, "decisions")["offset"] == [1]
+
+
+def test_a_value_too_large_for_a_letter_stays_where_it_is() -> None:
+    found = letter(record(41, bytes(4 << 20)), "bad")
+    assert found.value is None
+    assert (found.offset, found.reason) == (41, "bad (the value is too large for a letter)")
+
+
 def test_a_letter_carries_the_record_and_its_place() -> None:
     effects = list(fold_journal(Seen(), entry_of(record(41, b"random", place=Place("j", 3)))))
-    letter = effects[0]
-    assert isinstance(letter, DeadLetter)
-    assert (letter.topic, letter.partition, letter.offset, letter.value) == ("j", 3, 41, b"random")
+    sent = effects[0]
+    assert isinstance(sent, DeadLetter)
+    assert (sent.topic, sent.partition, sent.offset, sent.value) == ("j", 3, 41, b"random")
 
 
 def test_tables_are_filled_in_an_order_that_ends_with_where_reading_goes_on() -> None:
