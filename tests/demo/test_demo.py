@@ -38,9 +38,10 @@ class Demo:
         state: dict[str, Any] = json.loads((self.data / "stack.json").read_text())
         return state
 
-    def process_of(self, name: str) -> int:
-        """The process id of a part."""
-        return next(int(p["pid"]) for p in self.state()["processes"] if p["name"] == name)
+    def process_of(self, name: str) -> int | None:
+        """The process id of a part; None while it does not run."""
+        part = next(part for part in self.state()["processes"] if part["name"] == name)
+        return int(part["pid"]) if part["state"] == "running" else None
 
     def wait_for(self, text: str) -> None:
         """Wait for a line with this text."""
@@ -76,7 +77,7 @@ def demo(folder: Path, *options: str) -> Iterator[Demo]:
         yield Demo(process, data, report)
     finally:
         process.terminate()
-        process.wait(60)
+        process.communicate(timeout=60)
 
 
 def trace(folder: Path) -> Path:
@@ -92,7 +93,7 @@ def trace(folder: Path) -> Path:
 def restarted(demo: Demo, name: str, killed: int) -> None:
     """Wait until the part runs again as another process."""
     deadline_s = time.monotonic() + UP_S
-    while demo.process_of(name) == killed:
+    while demo.process_of(name) in (killed, None):
         assert time.monotonic() < deadline_s, f"{name} was not started again"
         time.sleep(0.1)
 
@@ -124,6 +125,7 @@ def test_killed_parts_come_back_and_no_token_is_lost_or_doubled(tmp_path: Path) 
         running.wait_for(" s left")
         for name in ("control-0", "clickhouse", "broker"):
             killed = running.process_of(name)
+            assert killed is not None
             os.kill(killed, signal.SIGKILL)
             restarted(running, name, killed)
         running.wait_for("the history catches up")
