@@ -65,6 +65,7 @@ def clickhouse_command(
     from streams.clickhouse.server import serve
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # what is no HTTP is no news
     limits = Limits(
         memory_bytes=memory_mib * _MIB,
         total_memory_bytes=memory_mib * _MIB * 3 // 2,

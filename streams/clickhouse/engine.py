@@ -21,6 +21,7 @@ from streams.clickhouse.answer import Counts, Server
 from streams.clickhouse.errors import from_engine, refusal
 from streams.clickhouse.request import Query
 
+_SMALLER: Final = "Ask for a format that is sent row by row, such as JSONEachRow or Native."
 _NOTHING: Final = Counts()
 _TAG: Final = "query_cache_tag"  # a setting without effect here, which names a query
 
@@ -49,6 +50,7 @@ class Piece:
 
 class _Result(Protocol):
     def bytes(self) -> bytes: ...
+    def size(self) -> int: ...
     def rows_read(self) -> int: ...
     def bytes_read(self) -> int: ...
     def rows_written(self) -> int: ...
@@ -94,11 +96,11 @@ class Engine:
         try:
             connection.query(b"USE " + _quoted(query.database, "`"), "Null")
             connection.query(_settings(query, self.limits), "Null")
-            yield from _run(connection, query)
+            yield from _run(connection, query, self.limits)
         except RuntimeError as error:
-            raise from_engine(error) from error
-        except UnicodeDecodeError as error:  # the engine's message holds bytes of the query
-            raise refusal(1001, "The engine's message is not valid UTF-8.") from error
+            raise from_engine(str(error)) from error
+        except UnicodeDecodeError as error:  # the engine's message quotes bytes of the query
+            raise from_engine(error.object.decode("utf-8", "replace")) from None
         finally:
             connection.close()
 
@@ -115,14 +117,17 @@ class Engine:
         return cast(_Connection, cast(Any, _chdb).connect(self._address))
 
 
-def _run(connection: _Connection, query: Query) -> Iterator[Piece]:
+def _run(connection: _Connection, query: Query, limits: Limits) -> Iterator[Piece]:
     statement = query.statement
     if query.inserts_data:
         yield _piece(_insert(connection, query))
     elif statement.verb in ("SELECT", "WITH") and query.format in _STREAMED:
         yield from _streamed(connection, query)
     else:
-        yield _piece(connection.query(statement.text, query.format))
+        result = connection.query(statement.text, query.format)
+        if result.size() > limits.body_bytes:
+            raise refusal(396, f"The answer is larger than {limits.body_bytes} bytes. {_SMALLER}")
+        yield _piece(result)
 
 
 def _insert(connection: _Connection, query: Query) -> _Result:

@@ -7,6 +7,7 @@ from typing import Final
 NAMES: Final = {
     48: "NOT_IMPLEMENTED",
     62: "SYNTAX_ERROR",
+    73: "UNKNOWN_FORMAT",
     115: "UNKNOWN_SETTING",
     117: "INCORRECT_DATA",
     164: "READONLY",
@@ -67,12 +68,12 @@ def refusal(code: int, reason: str) -> QueryError:
     return QueryError(code, f"Code: {code}. DB::Exception: {reason} ({NAMES[code]})")
 
 
-def from_engine(error: BaseException) -> QueryError:
-    """Return what the engine raised, without its version, with its code."""
-    text = _OWN_FILE.sub("", _VERSION.sub("", str(error)).strip())
+def from_engine(message: str) -> QueryError:
+    """Return what the engine says, without its version, with its code."""
+    text = _OWN_FILE.sub("", _VERSION.sub("", message).strip())
     found = _CODE.search(text)
     if not found:
-        return refusal(1001, text or type(error).__name__)
+        return refusal(1001, text or "The engine failed without a word.")
     while again := _CODE.match(text, found.end()):  # some errors are wrapped in themselves
         found = again
     text = _VERSION_INSIDE.sub("", text[found.start() :])

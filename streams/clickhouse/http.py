@@ -188,7 +188,7 @@ def _break_off(request: web.Request) -> None:
 
 def _check_caller(headers: Mapping[str, str]) -> None:
     """Refuse what a web page sends: a name that was bound to loopback, or another origin."""
-    host, origin = headers.get("Host", ""), headers.get("Origin")
+    host, origin = headers.get("Host", "localhost"), headers.get("Origin")
     if not _is_loopback(f"//{host}"):
         raise refusal(497, f"Host {host!r} is not this machine's: use 127.0.0.1 or localhost.")
     site = headers.get("Sec-Fetch-Site", "none")

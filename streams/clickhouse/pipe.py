@@ -27,9 +27,13 @@ class Pipe:
     def put(self, piece: Piece) -> None:
         """Hand over a piece, waiting for room; raises `Abandoned`. Called in the thread."""
         self._room.acquire()
+        self.check()
+        self._hand_over(piece)
+
+    def check(self) -> None:
+        """Raise `Abandoned` if nobody reads. Called in the thread."""
         if self._abandoned:
             raise Abandoned
-        self._hand_over(piece)
 
     def finish(self, error: QueryError | None = None) -> None:
         """Say that no piece follows, and why. Called in the thread, once."""

@@ -105,6 +105,8 @@ def read_query(fields: Fields, headers: Mapping[str, str], body: bytes, *, get: 
     if _text(fields, "role"):
         raise refusal(511, f"There is no role {_text(fields, 'role')!r}: this server has none.")
     chosen = _text(fields, "default_format") or headers.get("X-ClickHouse-Format", "")
+    if chosen.lower() == "dataframe":  # the engine's name for objects of Python
+        raise refusal(73, f"Unknown format {chosen}.")
     settings = _settings(fields, get)
     wants_coding = settings.get("enable_http_compression", "0").lower() in ("1", "true")
     return Query(

@@ -100,6 +100,8 @@ def read_statement(text: bytes) -> Statement:
         seen.append(token)
         if token.depth == 0 and _starts_data(seen):
             return _with_data(text, seen, next(scan, None))
+    if not seen:
+        raise refusal(62, "Syntax error: Empty query.")
     _refuse_several(seen)
     _refuse_reaching_out(seen)
     verb = next((token.word for token in seen if token.text != b"("), b"")
@@ -172,9 +174,6 @@ def _refuse_reaching_out(seen: Sequence[Token]) -> None:
             t.identifier in _UNREACHABLE for t in seen[i + 1 : i + 3]
         ):
             raise refusal(497, "APPLY with a function that reads files is not available here.")
-    if (
-        seen
-        and seen[0].word == b"INSERT"
-        and any(before.identifier == b"input" and token.text == b"(" for before, token in pairs)
-    ):
+    inputs = [b for b, token in pairs if b.identifier == b"input" and token.text == b"("]
+    if inputs and seen[0].word == b"INSERT":
         raise refusal(48, "The table function input is not supported: insert the columns directly.")
