@@ -6,9 +6,9 @@ import faust
 
 from streams.app import control_app
 from streams.config import Config
+from streams.core import Core
 from streams.folding import Folding
 from streams.log import Log
-from streams.partition import Core
 from streams.publish import Publisher
 from streams.tables import declare_tables
 from streams.worker import choose_loop, end_process, ready_topics, run_worker

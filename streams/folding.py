@@ -11,8 +11,9 @@ from typing import Any, Generic, TypeVar
 import faust
 
 from streams.checkpoint import write
+from streams.core import Core, PoolState
 from streams.log import Log
-from streams.partition import Core, Partition, Place, PoolState, Unfoldable
+from streams.partition import Partition, Place, Unfoldable
 from streams.publish import Publisher
 from streams.reading import Message, judge
 from streams.restore import restore

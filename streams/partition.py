@@ -4,11 +4,12 @@ Everything here is memory and arithmetic. A message goes in, the records to publ
 reads, publishes and stores them is `streams.folding`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from streams.checkpoint import Checksums, Marker, checksums
+from streams.core import Core, PoolState
 from streams.dead_letters import dead_letter
 from streams.journal import Snapshot, break_entry, is_due, snapshot_entries
 from streams.reading import Message
@@ -24,35 +25,7 @@ CHECKPOINT_MS = 5_000  # of log time
 USAGE_KINDS = (UsageReport, PoolSpec, CapacityReport, QuotaCeiling)
 
 
-class PoolState(Protocol):
-    """What the runtime must see of a pool; the rest is the core's."""
-
-    @property
-    def name(self) -> str:
-        """The pool's name."""
-
-    @property
-    def clock_ms(self) -> int:
-        """The largest append time so far (T1)."""
-
-    @property
-    def boundary_ms(self) -> int:
-        """The time of the last decision, 0 before the first."""
-
-
 P = TypeVar("P", bound=PoolState)
-
-
-@dataclass(frozen=True, slots=True)
-class Core(Generic[P]):
-    """The arithmetic that a partition runs: `tokenweir.core` live, something tiny in tests."""
-
-    arithmetic: int
-    new_pool: Callable[[str], P]
-    advance: Callable[[P, int], Decided | None]
-    fold: Callable[[P, Any, int], Sequence[JournalEntry]]
-    to_rows: Callable[[P], dict[str, bytes]]
-    from_rows: Callable[[Mapping[str, bytes]], P]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from streams.checkpoint import Marker, Store, read_marker, read_rows
+from streams.core import Core, PoolState
 from streams.journal import Snapshot, newest_snapshots
 from streams.log import Log
-from streams.partition import Core, Place, PoolState, Restored
+from streams.partition import Place, Restored
 from streams.reading import Message
 from tokenweir.errors import BadRecord
 from tokenweir.records.journal import JournalEntry, SnapshotChunk

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import Any
 
 from agents.control import CORE
-from streams.partition import Core
+from streams.core import Core
 from tokenweir.core.pool import Pool
 from tokenweir.core.step import Decided
 from tokenweir.records.journal import JournalEntry

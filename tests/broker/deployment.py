@@ -15,7 +15,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from streams.checkpoint import MARKER, Marker, decode_marker
 from streams.config import CHECKOUT, Config
 from streams.partition import USAGE_KINDS
-from streams.stack import environment
+from streams.parts import environment
 from streams.supervise import Child
 from streams.tables import TABLES, changelog_name
 from streams.topics import create_topics
