@@ -20,7 +20,7 @@ from tokenweir.records.control import (
     Roster,
 )
 from tokenweir.records.journal import AuditEntry, DecisionEntry, JournalEntry
-from tokenweir.records.spec import UNKNOWN, PoolSpec
+from tokenweir.records.spec import RAISE_LIMIT, UNKNOWN, PoolSpec
 
 # A gateway's last sequence is kept for a day after its last report (R1).
 REMEMBERED_MS = 86_400_000
@@ -141,7 +141,12 @@ def _roster(pool: Pool, spec: PoolSpec) -> Roster:
         tenant=[claim.tenant for claim in known],
         service_class=[claim.service_class for claim in known],
         on_silence=[claim.on_silence for claim in known],
+        raise_limit=_raise_limit([claim.tags.get(RAISE_LIMIT, "") for claim in known]),
     )
+
+
+def _raise_limit(urls: list[str]) -> list[str]:
+    return urls if any(urls) else []
 
 
 def _forget_gateways(pool: Pool, spec: PoolSpec, at_ms: int) -> tuple[tuple[str, int], ...]:

@@ -21,6 +21,7 @@ from tokenweir.gateway.outlet import Outlet
 from tokenweir.gateway.pool import PoolGate
 from tokenweir.gateway.request import checked
 from tokenweir.gateway.spool import Spool
+from tokenweir.gateway.standing import Standing, standing
 from tokenweir.gateway.stats import PoolStats, pool_stats
 from tokenweir.records.journal import DeadLetter
 from tokenweir.records.usage import Flow
@@ -170,6 +171,11 @@ class Gateway:
         """The pool as this gateway sees it now."""
         outlet = self._outlets[pool]
         return pool_stats(outlet.gate, outlet.spool, self._link.trouble, self._clock())
+
+    def standing(self, pool: str, tenant: str, user: str = "") -> Standing:
+        """How a tenant stands now: what answers, header fields and degrading are made from."""
+        lane = self._lanes[pool]
+        return standing(lane.gate, tenant, user, self._clock())
 
     async def _connect(self) -> None:
         """Learn the partitions, then follow and send."""

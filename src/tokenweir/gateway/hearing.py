@@ -54,6 +54,8 @@ def check(record: ControlRecord) -> None:
             )
         case Roster():
             _same_length("tenant", record.tenant, record.service_class, record.on_silence)
+            if record.raise_limit:
+                _same_length("tenant", record.tenant, record.raise_limit)
         case Barred():
             _same_length("tenant", record.tenant, record.reason, record.until_ms)
 
@@ -108,6 +110,7 @@ def _decide(gate: "PoolGate", decision: ControlDecision, now_ms: int) -> None:
 def _enrol(gate: "PoolGate", roster: Roster) -> None:
     columns = zip(roster.tenant, roster.service_class, roster.on_silence, strict=True)
     gate.roster = {name: (RANK[of], on_silence) for name, of, on_silence in columns}
+    gate.raise_limit = dict(zip(roster.tenant, roster.raise_limit, strict=False))
     for name, subject in tuple(gate.subjects.items()):
         known = gate.roster.get(name)
         if known is not None:

@@ -53,6 +53,7 @@ class PoolGate:
         self.leases = Leases(self.stances, self.interval_ms)
         self.probe = Bucket()
         self.roster: dict[str, tuple[int, OnSilence | None]] = {}
+        self.raise_limit: dict[str, str] = {}
         self.barred: dict[str, tuple[BarredReason, int]] = {}
         self.subjects: dict[str, Subject] = {}
         self.stranger = Subject(UNKNOWN, RANK["spot"], None)

@@ -109,3 +109,4 @@ class Roster:
     tenant: Sequence[str]
     service_class: Sequence[ServiceClass]
     on_silence: Sequence[OnSilence | None]
+    raise_limit: Sequence[str] = ()

@@ -14,6 +14,8 @@ CLASSES: tuple[ServiceClass, ...] = get_args(ServiceClass)
 RANK: Mapping[ServiceClass, int] = {name: rank for rank, name in enumerate(CLASSES)}
 # The name under which all tenants that no spec knows are counted together.
 UNKNOWN = "*"
+# The tag that says where an entitlement's limit is raised; refusals tell it.
+RAISE_LIMIT = "raise_limit_url"
 
 
 @dataclass(frozen=True, slots=True)

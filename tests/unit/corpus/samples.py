@@ -130,7 +130,14 @@ RECORDS: tuple[object, ...] = (
         ceiling_tokens=[5_000_000],
     ),
     Barred("chat", AT, ["nightly", "acme"], ["suspended", "quota"], [0, AT + 60_000]),
-    Roster("chat", 3, ["acme", "nightly"], ["dedicated", "preemptible"], [None, "refuse"]),
+    Roster(
+        "chat",
+        3,
+        ["acme", "nightly"],
+        ["dedicated", "preemptible"],
+        [None, "refuse"],
+        ["https://limits.example/acme", ""],
+    ),
     JournalEntry(
         "chat",
         AT,
