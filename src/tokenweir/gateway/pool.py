@@ -134,7 +134,7 @@ class PoolGate:
         """What has happened since the last cut, as reports to be sent in this order (R2)."""
         hearing.obey(self, now_ms)
         rows = [*self.rows, *streams.parts(self, now_ms)]
-        self.rows = []
+        self.rows.clear()  # it may be a list that is kept on disk too
         heading = Heading(self.pool, self.gateway, self.leases.at_ms, closing, now_ms)
         cuts = reports(heading, self._sequence + 1, rows, gauges(self), self._largest)
         self._sequence += len(cuts)
