@@ -47,7 +47,7 @@ _WORDS: Mapping[Reason, str] = {
 }
 # A retry by itself mends nothing here within the time that a client's library waits.
 _HOPELESS: frozenset[Reason] = frozenset({"suspended", "revoked"})
-_PATIENCE_S = 60  # OpenAI's clients obey a Retry-After up to here, and else make up their own
+_PATIENCE_S = 60  # OpenAI's clients obey a Retry-After up to here (3.57: 120), else guess
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,10 @@ class Call(Waiter):
     `Refused`; leaving it without `settle` or `cancel` leaves a marked estimate.
     """
 
-    __slots__ = ("_lane",)
+    __slots__ = ("_lane", "actions")
 
     _lane: Lane
+    actions: tuple[str, ...]  # what the degrade ladder did to it, as an adapter says it
 
     async def __aenter__(self) -> "Call":
         """Ask for admission; raises `Refused`."""
@@ -68,19 +69,22 @@ class Call(Waiter):
         cache_write: int = 0,
         error: bool = False,
         reason: str = "",
+        estimated: bool = False,
+        cancelled: bool = False,
     ) -> None:
         """Replace the estimate with what was used, in tokens, and end the request.
 
         0 is 0; None says that the backend gave no figure, and leaves a marked estimate of it.
-        `cache_write` is the part of `uncached` that was written to a cache. Raises `AlreadyEnded`
-        the second time.
+        `cache_write` is the part of `uncached` that was written to a cache. `estimated` marks
+        figures that are the caller's own estimate, `cancelled` a request that was broken off.
+        Raises `AlreadyEnded` the second time.
         """
         lane = self._lane
         if tokens("cache_write", cache_write) > tokens("uncached", uncached or 0):
             raise BadInput(f"cache_write is {cache_write}; it is part of uncached ({uncached})")
         tokens("cached", cached)
         tokens("out", out or 0)
-        estimated = uncached is None or out is None
+        estimated = estimated or uncached is None or out is None
         if uncached is None or out is None:
             uncached, cached, out = estimate(lane.gate, self, uncached, cached, out)
         ledger.settle(
@@ -91,7 +95,7 @@ class Call(Waiter):
             cached,
             out,
             cache_write,
-            "done",
+            "cancelled" if cancelled else "done",
             estimated,
             error,
             reason,

@@ -165,6 +165,7 @@ class Gateway:
         )
         checked(call)
         call._lane, call._task, call.overdue = lane, None, False
+        call.actions = ()
         return call
 
     def stats(self, pool: str) -> PoolStats:
