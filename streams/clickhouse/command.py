@@ -61,7 +61,7 @@ def clickhouse_command(
 
     Prints one line when it is ready, and serves until Ctrl-C or SIGTERM.
     """
-    from streams.clickhouse.engine import DataFolderError
+    from streams.clickhouse.folder import DataFolderError
     from streams.clickhouse.server import serve
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")

@@ -5,7 +5,6 @@ from leaking into the next query, and lets KILL QUERY end any of them.
 """
 
 import contextlib
-import fcntl
 import os
 import sys
 import tempfile
@@ -16,9 +15,10 @@ from typing import Any, Final, Protocol, cast
 
 from chdb import _chdb
 
-from streams.clickhouse.access import Limits, users_file
+from streams.clickhouse.access import Limits
 from streams.clickhouse.answer import Counts, Server
 from streams.clickhouse.errors import from_engine, refusal
+from streams.clickhouse.folder import address, locked, own_default
 from streams.clickhouse.request import Query
 
 _SMALLER: Final = "Ask for a format that is sent row by row, such as JSONEachRow or Native."
@@ -34,10 +34,6 @@ _STREAMED: Final = frozenset(
         *("JSONCompactEachRow", "JSONCompactStringsEachRow"),
     )
 )
-
-
-class DataFolderError(RuntimeError):
-    """The data folder cannot be used; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +70,11 @@ class Engine:
 
     def __init__(self, data: Path, limits: Limits) -> None:
         self.limits = limits
-        self._lock = _locked(data)
-        self._address = _address(data, limits)
+        self._lock = locked(data)
+        self._address = address(data, limits)
         self._root = self._connect()  # the engine lives as long as one connection does
-        _own_default(self._root, data)
+        for statement in own_default(data):
+            self._root.query(statement, "Null")
         row = self._root.query(b"SELECT version(), timezone(), hostName()", "TSV").bytes()
         version, timezone, name = row.decode().strip().split("\t")
         self.server = Server(version, timezone, name)
@@ -94,7 +91,8 @@ class Engine:
         """
         connection = self._connect()
         try:
-            connection.query(b"USE " + _quoted(query.database, "`"), "Null")
+            if query.database != "default":
+                connection.query(b"USE " + _quoted(query.database, "`"), "Null")
             connection.query(_settings(query, self.limits), "Null")
             yield from _run(connection, query, self.limits)
         except RuntimeError as error:
@@ -209,54 +207,3 @@ def _quoted(text: str | bytes, quote: str) -> bytes:
     raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     mark = quote.encode()
     return mark + raw.replace(b"\\", b"\\\\").replace(mark, b"\\" + mark) + mark
-
-
-def _address(data: Path, limits: Limits) -> str:
-    users = data / "users.xml"
-    users.write_text(users_file(limits))
-    options = {
-        "config-file": users,  # the engine looks for a users file only when this is given
-        "users_config": users,
-        "access_control_improvements.table_engines_require_grant": "true",
-        "access_control_improvements.enable_read_write_grants": "true",
-        "max_server_memory_usage": limits.total_memory_bytes,
-    }
-    return f"{data}?" + "&".join(f"{name}={value}" for name, value in options.items())
-
-
-def _own_default(root: _Connection, data: Path) -> None:
-    """Make `default` a database like any other.
-
-    The engine puts one in its place that also reads files by their path; DETACH leaves all tables.
-    """
-    root.query(b"DETACH DATABASE default", "Null")
-    if (data / "metadata" / "default").exists():
-        root.query(b"ATTACH DATABASE default", "Null")
-        return
-    # Without a folder there has been no table yet, and the engine does not know the old one.
-    (data / "metadata" / "default.sql").unlink(missing_ok=True)
-    root.query(b"CREATE DATABASE default ENGINE = Atomic", "Null")
-
-
-def _locked(data: Path) -> int:
-    """Take the folder's lock, which ends with the process; raises `DataFolderError`."""
-    if set("?&#%") & set(str(data)):
-        raise DataFolderError(
-            f"The data folder {data} has one of ? & # % in its name: choose another."
-        )
-    try:
-        data.mkdir(parents=True, exist_ok=True)
-        lock = os.open(data / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise DataFolderError(f"The data folder {data} cannot be written: {error}.") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.pread(lock, 20, 0).decode() or "another one"
-        os.close(lock)
-        raise DataFolderError(
-            f"The data folder {data} is in use by process {holder}: stop it or give another."
-        ) from None
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, str(os.getpid()).encode(), 0)
-    return lock

@@ -104,8 +104,14 @@ def read_statement(text: bytes) -> Statement:
         raise refusal(62, "Syntax error: Empty query.")
     _refuse_several(seen)
     _refuse_reaching_out(seen)
-    verb = next((token.word for token in seen if token.text != b"("), b"")
-    return Statement(text, verb.decode("ascii", "replace"), _format(seen))
+    return Statement(text, _verb(seen), _format(seen))
+
+
+def _verb(seen: Sequence[Token]) -> str:
+    first = next((token.word for token in seen if token.text != b"("), b"")
+    if first == b"WITH" and any(t.word == b"INSERT" and t.depth == 0 for t in seen):
+        return "INSERT"
+    return first.decode("ascii", "replace")
 
 
 def _starts_data(seen: Sequence[Token]) -> bool:

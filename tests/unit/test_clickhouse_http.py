@@ -60,6 +60,11 @@ class TestStatements:
         assert text[read.data_at :] == data
         assert statement is None or read.text == statement
 
+    def test_the_verb_is_the_first_word_but_for_with(self) -> None:
+        assert read_statement(b"/* a */ ((select 1))").verb == "SELECT"
+        assert read_statement(b"WITH 1 AS x SELECT x").verb == "WITH"
+        assert read_statement(b"WITH 1 AS x INSERT INTO t SELECT x").verb == "INSERT"
+
     def test_the_settings_of_an_insert_are_kept_apart(self) -> None:
         read = read_statement(b"INSERT INTO t (a) SETTINGS x = 1 FORMAT TSV\n1")
         assert (read.text, read.settings) == (b"INSERT INTO t (a) ", b"SETTINGS x = 1 ")
