@@ -31,7 +31,7 @@ experiments: $(READY) ## the README's figures, each with its peer, at full size
 
 lock: $(READY) ## renew requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade \
-	  --extra control --group dev --group bench --generate-hashes \
+	  --extra control --extra envoy --group dev --group bench --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --quiet -o requirements.lock
 
 clean: ## all that was made here: packages, data, caches
