@@ -26,6 +26,7 @@ from tokenweir.errors import Unavailable
 from tokenweir.gateway import Gateway, Refused
 
 FIRST_DECISION_S = 60.0
+LAST_REPORTS_S = 45.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +122,16 @@ async def work(task: Task) -> None:
         watch = asyncio.create_task(_watch(orders, closed))
         await edge.play(until_closed(arrivals, task.repeat_s, closed), start_s)
         watch.cancel()
+        await _told(gateway, task.pool)
     tallies = {tenant: tally.to_json() for tenant, tally in edge.tallies.items()}
     _say({"gateway": gateway.id, "latest_s": round(edge.latest_s, 3), "tenants": tallies})
+
+
+async def _told(gateway: Gateway, pool: str) -> None:
+    """Wait until all reports but the last are with the broker, which may be just coming back."""
+    deadline_s = time.monotonic() + LAST_REPORTS_S
+    while gateway.stats(pool).spool_reports and time.monotonic() < deadline_s:
+        await asyncio.sleep(0.05)
 
 
 async def _orders() -> asyncio.StreamReader:
