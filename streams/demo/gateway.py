@@ -26,7 +26,8 @@ from tokenweir.errors import Unavailable
 from tokenweir.gateway import Gateway, Refused
 
 FIRST_DECISION_S = 60.0
-LAST_REPORTS_S = 45.0
+LOOK_S = 0.05
+LAST_LOOKS = 900  # 45 s: a broker that was killed is back by then
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +130,10 @@ async def work(task: Task) -> None:
 
 async def _told(gateway: Gateway, pool: str) -> None:
     """Wait until all reports but the last are with the broker, which may be just coming back."""
-    deadline_s = time.monotonic() + LAST_REPORTS_S
-    while gateway.stats(pool).spool_reports and time.monotonic() < deadline_s:
-        await asyncio.sleep(0.05)
+    for _ in range(LAST_LOOKS):
+        if not gateway.stats(pool).spool_reports:
+            return
+        await asyncio.sleep(LOOK_S)
 
 
 async def _orders() -> asyncio.StreamReader:
