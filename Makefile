@@ -26,8 +26,9 @@ format: $(READY)
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
 
-experiments: $(READY) ## the README's figures, each with its peer, at full size
-	$(RUN) -m bench.ingest $(ARGS)
+experiments: $(READY) ## what tests try in small, at full size, and figures with their peers
+	TOKENWEIR_STEPS=480000 $(RUN) -m pytest tests/property --timeout 7200
+	$(RUN) -m bench.ingest
 
 lock: $(READY) ## renew requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade \
