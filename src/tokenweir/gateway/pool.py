@@ -80,7 +80,7 @@ class PoolGate:
 
     def acknowledged(self, append_ms: int, sent_ms: int, now_ms: int) -> None:
         """A report that was sent at `sent_ms`, own time, was appended at `append_ms`."""
-        self.clock.acknowledged(append_ms, sent_ms)
+        self.clock.acknowledged(append_ms, sent_ms, now_ms)
         hearing.obey(self, now_ms)
 
     def meet(self, name: str) -> Subject:
