@@ -62,8 +62,11 @@ def charge(
     if bucket is not None:
         bucket.level -= cost
         request.bucket, request.epoch = bucket, bucket.epoch
+        if bucket.bookings is not None:
+            bucket.claim(cost, now_ms)
     if pot_share is not None:
         pot_share.level -= cost
+        pot_share.claim(cost, now_ms)
         request.pot_share, request.pot_epoch = pot_share, pot_share.epoch
     tokens = cost // 1000
     if subject.meter is not None or subject.user_meters is not None:
@@ -165,7 +168,8 @@ def _used_up(gate: "PoolGate", subject: Subject, stance: Stance) -> Denial:
     reason: Reason = stance.narrowed or "tokens"
     if gate.leases.phase != "lease":
         reason = "silent"
-    return Denial(reason, subject.bucket.ready_ms(), True)
+    waits = [subject.bucket.ready_ms(), gate.probe.ready_ms() if stance.probe else None]
+    return Denial(reason, min((wait for wait in waits if wait is not None), default=None), True)
 
 
 def _from_pot(
@@ -180,6 +184,8 @@ def _from_pot(
         assert subject.barred is not None
         return Denial(subject.barred, _until(subject, pool_ms), True)
     leases = gate.leases
+    if len(gate.lines.pot) and request.state == "new":
+        return Denial("pot", leases.pot.ready_ms(), True)  # others wait for it
     if not stance.pot or stance.flow == "none" or leases.pot_rate == 0:
         silent = leases.phase in ("floor", "ended")
         return Denial("silent" if silent else stance.narrowed or "no_lease", None, True)

@@ -1,5 +1,7 @@
 """Tokens that flow in at a lease's rate (PROTOCOL L1, L5)."""
 
+from tokenweir.gateway.bookings import Bookings
+
 
 class Bucket:
     """Milli-tokens that flow in at `rate` up to `burst`; integers, time passed in.
@@ -8,7 +10,7 @@ class Bucket:
     request; what is owed is paid first. A bucket starts empty.
     """
 
-    __slots__ = ("at_ms", "burst", "carried", "epoch", "level", "rate", "rest")
+    __slots__ = ("at_ms", "bookings", "burst", "carried", "epoch", "level", "rate", "rest")
 
     def __init__(self) -> None:
         self.at_ms = 0
@@ -17,6 +19,7 @@ class Bucket:
         self.level = 0  # milli-tokens; below 0 is owed
         self.rest = 0  # what has flowed in and is less than a milli-token, in thousandths
         self.epoch = 0
+        self.bookings: Bookings | None = None  # what refused requests were promised
         self.carried = 0  # what was owed when this epoch began; 0 or below
 
     def refill(self, now_ms: int) -> None:
@@ -54,13 +57,30 @@ class Bucket:
             self.carried += amount
         self.level = min(self.level + amount, self.burst)
 
-    def ready_ms(self) -> int | None:
-        """Milliseconds after `at_ms` until the level is above 0; None when it never will be."""
-        if self.level > 0:
+    def ready_ms(self, ahead: int = 0) -> int | None:
+        """Milliseconds after `at_ms` until the level is above 0, with `ahead` spent before.
+
+        None when it never will be.
+        """
+        level = self.level - ahead
+        if level > 0:
             return 0
         if self.rate <= 0:
             return None
-        return -((self.rest - (1 - self.level) * 1000) // self.rate)
+        return -((self.rest - (1 - level) * 1000) // self.rate)
+
+    def book(self, wait_ms: int, cost: int) -> None:
+        """A request of this cost was promised to be admitted `wait_ms` after `at_ms`."""
+        if self.bookings is None:
+            self.bookings = Bookings()
+        self.bookings.book(self.at_ms + wait_ms, cost)
+
+    def claim(self, cost: int, now_ms: int) -> None:
+        """A request of this cost was admitted: of the promised places it takes what is due."""
+        if self.bookings is not None:
+            self.bookings.claim(cost, now_ms)
+            if not self.bookings.cost:
+                self.bookings = None
 
     def _set(self, rate: int, burst: int) -> None:
         self.rate = rate

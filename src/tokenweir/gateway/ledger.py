@@ -71,8 +71,9 @@ def settle(
             request.decision_ms,
         )
     )
-    if len(gate.lines):
-        gate.next_ms = now_ms
+    if request.subject.waiting or request.pot_share is not None:
+        if gate.lines.freed(request, now_ms):
+            gate.next_ms = now_ms
 
 
 def cancel(gate: "PoolGate", request: Request, now_ms: int, reason: str = "") -> None:

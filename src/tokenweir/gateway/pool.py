@@ -63,6 +63,7 @@ class PoolGate:
         self.streaming: list[Request] = []
         self.rows: list[Row] = []
         self.lines = Lines(most_waiting)
+        self.dropped: list[Request] = []  # from the lines, and not told yet
         self.next_ms: int | None = None
         self.hurry = False
         self._sequence = 0
@@ -105,7 +106,7 @@ class PoolGate:
             self.hurry = True
         denial = None
         if subject.waiting or self.closing:
-            denial = waits.blocked(self, subject)
+            denial = waits.blocked(self, subject, now_ms)
         denial = denial or admit(self, request, now_ms)
         if denial is not None:
             waits.hold_back(self, request, denial, now_ms)
@@ -123,7 +124,8 @@ class PoolGate:
 
     def wake(self, now_ms: int) -> None:
         """Something has changed: those who wait may have a chance."""
-        if len(self.lines):
+        if self.lines.count:
+            self.lines.touch_all(now_ms)
             self.next_ms = now_ms
 
     def expire(self, now_ms: int) -> list[Request]:

@@ -37,11 +37,13 @@ class Request:
         "dirty",
         "epoch",
         "estimate",
+        "expected_out",
         "flow",
         "held",
         "id",
         "input_tokens",
         "kv_bytes",
+        "level",
         "max_tokens",
         "model",
         "operation",
@@ -71,6 +73,8 @@ class Request:
     started_ms: int
     deadline_ms: int  # of the wait, then of the hold
     decision_ms: int
+    level: int  # among those that wait: the lowest are dropped first
+    expected_out: int  # tokens of output that its estimate holds
     bucket: "Bucket | None"
     pot_share: "Bucket | None"
     denial: "Denial | None"
