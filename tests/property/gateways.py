@@ -43,7 +43,7 @@ class Spending:
 
     by_tenant: Mapping[str, int] = field(default_factory=dict)
     pot: int = 0
-    silent: bool = False  # on its floors (L7)
+    floors: int = 0  # of it, what a silent gateway has, or one that was silent and came back
 
     @property
     def total(self) -> int:
@@ -65,6 +65,8 @@ class ModelGateway:
     roster: Roster | None = None
     parts: dict[int, GatewayLeases] = field(default_factory=dict)
     obeyed: tuple[GatewayLeases, ...] = ()
+    kept: Mapping[str, int] = field(default_factory=dict)  # floors when it was silent last
+    kept_until_ms: int = 0
     pending: UsageReport | None = None  # its fate is unknown (R1)
     cut_ms: int = 0  # of the pending report
 
@@ -84,7 +86,7 @@ class ModelGateway:
                     self.roster = record
             case Barred():
                 pass
-        self._obey()
+        self._obey(now_ms)
 
     @property
     def applied(self) -> int:
@@ -97,18 +99,29 @@ class ModelGateway:
             return NOTHING
         first = self.obeyed[0]
         if time < first.expires_ms:
-            return Spending(self._column("rate"), first.pot_rate)
+            rates = self._column("rate")
+            kept = self.kept if time < self.kept_until_ms else {}
+            floors = sum(min(rate, kept.get(name, 0)) for name, rate in rates.items())
+            return Spending(rates, first.pot_rate, floors)
         if time < first.floor_expires_ms:
-            return Spending(self._column("floor"), 0, silent=True)
+            floor = self._column("floor")
+            return Spending(floor, 0, sum(floor.values()))
         return NOTHING
 
-    def _obey(self) -> None:
+    def _obey(self, now_ms: int) -> None:
         if self.decision is None or self.roster is None:
             return
         parts = [self.parts.get(part) for part in range(self.decision.parts)]
         whole = tuple(part for part in parts if part and part.at_ms == self.decision.at_ms)
         if len(whole) == len(parts) and self.roster.spec_version == self.decision.spec_version:
+            self._keep(now_ms)
             self.obeyed = whole
+
+    def _keep(self, now_ms: int) -> None:
+        """Remember the floors on which it lived, if it was silent until now."""
+        time = self.clock.at(now_ms)
+        if self.obeyed and time and time >= self.obeyed[0].expires_ms:
+            self.kept, self.kept_until_ms = self._column("floor"), self.obeyed[0].floor_expires_ms
 
     def _column(self, name: str) -> dict[str, int]:
         return {

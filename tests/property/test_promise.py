@@ -3,7 +3,9 @@
 Random runs of the core and four gateways that obey PROTOCOL: records lost, late (up to 20 s),
 repeated and reordered; gateways cut off one way or both, closed, killed and new; capacity that
 drops and rises; tenants suspended, removed and back; the pool restored from its rows. The checks
-are in `World`; the last three tests show that they would find a rule that is missing.
+are in `World`: after a drop leases fit again in one lease life, and what silent gateways have as
+floors (also those that come back with no more than that) in the floors' own. The last three tests
+show that the checks would find a rule that is missing.
 """
 
 from collections.abc import Callable, Sequence

@@ -229,7 +229,7 @@ class World:
 
     def _check(self) -> None:
         spending = [gateway.may_spend(self.now) for gateway in self.gateways.values()]
-        fresh = sum(each.total for each in spending if not each.silent)
+        fresh = sum(each.total - each.floors for each in spending)
         total = sum(each.total for each in spending)
         self.most = max(self.most, total)
         self._expect(fresh, self._capacity(LEASE_MS), "the rates and pots of leases that last")

@@ -14,7 +14,7 @@ from tokenweir.core.terms import Ints
 from tokenweir.records.spec import PoolSpec
 
 # Unconfirmed issues of one gateway that are kept apart, so that its row has a bound.
-MOST_ISSUES = 16
+MOST_ISSUES = 8
 
 
 @dataclass(frozen=True, slots=True)
