@@ -7,20 +7,23 @@ import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 
 from tokenweir.errors import BadInput, Unavailable
 from tokenweir.gateway.call import Call
+from tokenweir.gateway.disk_spool import DiskSpool, remains
 from tokenweir.gateway.follow import Follower, Keys
 from tokenweir.gateway.hearing import ControlRecord
 from tokenweir.gateway.lane import Lane
 from tokenweir.gateway.line import MOST_WAITING
 from tokenweir.gateway.link import Link
-from tokenweir.gateway.monotonic import boot_ms
-from tokenweir.gateway.outlet import Outlet
+from tokenweir.gateway.monotonic import boot_ms, wall_ms
+from tokenweir.gateway.outlet import Outlet, deliver
 from tokenweir.gateway.pool import PoolGate
 from tokenweir.gateway.request import checked
-from tokenweir.gateway.spool import Spool
+from tokenweir.gateway.spool import Outbox, Spool
+from tokenweir.gateway.spool_folder import SpoolFolder
 from tokenweir.gateway.standing import Standing, standing
 from tokenweir.gateway.stats import PoolStats, pool_stats
 from tokenweir.records.journal import DeadLetter
@@ -33,6 +36,7 @@ SPOOL_BYTES = 32_000_000  # of all pools together
 MOST_DEAD = 100  # dead letters that wait
 RETRY_S = 0.5
 CLOSING_S = 5.0
+CHECKPOINT_S = 5.0  # of a spool on disk
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
@@ -41,6 +45,8 @@ class Gateway:
 
     `start` never fails for want of Kafka: it keeps trying, requests get the safe answer
     meanwhile, and `stats` says what is wrong. One gateway serves the tasks of one event loop.
+    With `spool_path`, a folder of this process alone, nothing that was settled is lost when the
+    process is killed: the next one with the same folder tells it.
     """
 
     def __init__(
@@ -51,6 +57,7 @@ class Gateway:
         pools: Sequence[str],
         prefix: str = "",
         spool_bytes: int = SPOOL_BYTES,
+        spool_path: Path | None = None,
         most_waiting: int = MOST_WAITING,
         clock: Callable[[], int] = boot_ms,
     ) -> None:
@@ -66,9 +73,12 @@ class Gateway:
         self._dead: deque[DeadLetter] = deque(maxlen=MOST_DEAD)
         self._buried = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._folder: SpoolFolder | None = None
+        if spool_path is not None:
+            self._folder = SpoolFolder(spool_path, spool_bytes, clock, wall_ms)
         for pool in pools:
             gate = PoolGate(pool, self.id, most_waiting=most_waiting)
-            spool = Spool(spool_bytes // len(pools))
+            spool = self._outbox(gate, spool_bytes // len(pools))
             outlet = Outlet(gate, spool, self._link, self._topics.usage, clock)
             self._outlets[pool] = outlet
             self._lanes[pool] = Lane(gate, clock, outlet.hurry)
@@ -92,6 +102,8 @@ class Gateway:
         for pool, outlet in self._outlets.items():
             self._last(f"cut {pool}", partial(outlet.beat, self._lanes[pool].expire))
         self._last("connect", self._connect)
+        if self._folder is not None:
+            self._last("checkpoint", partial(_checkpoint, self._folder))
 
     async def stop(self) -> None:
         """Admit nothing more, send what is left for up to five seconds, and let go."""
@@ -107,6 +119,8 @@ class Gateway:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._link.close()
+        if self._folder is not None:
+            await asyncio.to_thread(self._folder.close)
 
     async def ready(self, timeout_s: float = 30.0) -> bool:
         """Wait until each pool obeys a decision; False when that takes too long."""
@@ -168,10 +182,15 @@ class Gateway:
         call.actions = ()
         return call
 
+    @property
+    def pools(self) -> tuple[str, ...]:
+        """The pools that it serves."""
+        return tuple(self._lanes)
+
     def stats(self, pool: str) -> PoolStats:
         """The pool as this gateway sees it now."""
         outlet = self._outlets[pool]
-        return pool_stats(outlet.gate, outlet.spool, self._link.trouble, self._clock())
+        return pool_stats(outlet, self._link.trouble, self._clock())
 
     def standing(self, pool: str, tenant: str, user: str = "") -> Standing:
         """How a tenant stands now: what answers, header fields and degrading are made from."""
@@ -191,6 +210,7 @@ class Gateway:
         async with asyncio.TaskGroup() as group:
             group.create_task(follower.run(set(own.values())))
             group.create_task(self._send_dead())
+            group.create_task(self._send_remains(count))
             for pool, outlet in self._outlets.items():
                 group.create_task(outlet.send(own[pool]))
 
@@ -225,6 +245,23 @@ class Gateway:
                     await asyncio.sleep(RETRY_S)
             self._buried.clear()
 
+    def _outbox(self, gate: PoolGate, most_bytes: int) -> Outbox:
+        if self._folder is None:
+            return Spool(most_bytes)
+        spool = DiskSpool(self._folder, gate.pool, gate.gateway)
+        gate.rows = spool.settled
+        return spool
+
+    async def _send_remains(self, count: int) -> None:
+        """Send what earlier processes left on disk; the gateways' ids are theirs."""
+        if self._folder is None:
+            return
+        left = remains(self._folder)
+        while (cut := left.head()) is not None:
+            partition = partition_of(cut.report.pool, count)
+            await deliver(self._link, self._topics.usage, partition, cut, self._clock)
+            left.acknowledged()
+
     def _last(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """Run `work` in the background; an error in it is logged, shown, and it begins again."""
 
@@ -238,6 +275,11 @@ class Gateway:
                 await asyncio.sleep(RETRY_S)
 
         self._tasks.append(asyncio.create_task(lasting(), name=f"{self.id} {name}"))
+
+
+async def _checkpoint(folder: SpoolFolder) -> None:
+    await asyncio.sleep(CHECKPOINT_S)
+    await asyncio.to_thread(folder.checkpoint)
 
 
 def _check(name: str, pools: Sequence[str]) -> None:

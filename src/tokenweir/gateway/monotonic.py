@@ -9,3 +9,8 @@ _CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 def boot_ms() -> int:
     """Milliseconds on a clock that never steps and counts the time a machine sleeps."""
     return time.clock_gettime_ns(_CLOCK) // 1_000_000
+
+
+def wall_ms() -> int:
+    """Unix time in ms, which may jump: only for what outlives this process (T5)."""
+    return time.time_ns() // 1_000_000

@@ -8,7 +8,9 @@ from contextlib import suppress
 from tokenweir.errors import Unavailable
 from tokenweir.gateway.link import Link
 from tokenweir.gateway.pool import PoolGate
-from tokenweir.gateway.spool import Spool
+from tokenweir.gateway.report import Cut
+from tokenweir.gateway.spool import Outbox
+from tokenweir.gateway.told import Told
 from tokenweir.topics import pool_key
 
 LOG = logging.getLogger(__name__)
@@ -20,10 +22,12 @@ class Outlet:
     """Cuts a pool's reports when they are due, keeps them, and sends them."""
 
     def __init__(
-        self, gate: PoolGate, spool: Spool, link: Link, topic: str, clock: Callable[[], int]
+        self, gate: PoolGate, spool: Outbox, link: Link, topic: str, clock: Callable[[], int]
     ) -> None:
         self.gate = gate
         self.spool = spool
+        self.told = Told()
+        self.beat_ms = clock()  # when a report was last due
         self._link = link
         self._topic = topic
         self._clock = clock
@@ -39,9 +43,13 @@ class Outlet:
     def cut(self, closing: bool = False) -> None:
         """Cut now. While Kafka is away, a report without rows says nothing that will matter."""
         gate = self.gate
+        self.beat_ms = self._clock()
         if len(self.spool) >= BACKLOG and not (gate.rows or gate.streaming or closing):
             return
-        self.spool.add(gate.cut(self._clock(), closing))
+        cuts = gate.cut(self.beat_ms, closing)
+        for cut in cuts:
+            self.told.count(cut.report.totals, gate.subjects)
+        self.spool.add(cuts)
         self._filled.set()
 
     async def beat(self, expired: Callable[[], None]) -> None:
@@ -67,15 +75,9 @@ class Outlet:
                 await self._filled.wait()
                 continue
             self._emptied.clear()
-            sent_ms = self._clock()
-            value = head.aged(sent_ms)
-            try:
-                append_ms = await self._link.send(
-                    self._topic, partition, pool_key(self.gate.pool), value
-                )
-            except Unavailable:
-                await asyncio.sleep(RETRY_S)
-                continue
+            append_ms, sent_ms = await deliver(
+                self._link, self._topic, partition, head, self._clock
+            )
             self.spool.acknowledged()
             self._appended(append_ms, sent_ms)
 
@@ -92,3 +94,19 @@ class Outlet:
             self._link.trouble = (
                 f"{self._topic} tells no append times: set message.timestamp.type=LogAppendTime"
             )
+
+
+async def deliver(
+    link: Link, topic: str, partition: int, cut: Cut, clock: Callable[[], int]
+) -> tuple[int, int]:
+    """Send a report until it is appended, with its age at each try (T5).
+
+    Returns when it was appended, 0 where the broker does not tell, and when it was sent then.
+    """
+    while True:
+        sent_ms = clock()
+        key = pool_key(cut.report.pool)
+        try:
+            return await link.send(topic, partition, key, cut.aged(sent_ms)), sent_ms
+        except Unavailable:
+            await asyncio.sleep(RETRY_S)

@@ -3,7 +3,6 @@ from collections import Counter
 from tests.unit.gateway.made import ask, give, obeying, settle
 from tokenweir.gateway import ledger, streams
 from tokenweir.gateway.pool import PoolGate
-from tokenweir.gateway.spool import Spool
 from tokenweir.records.usage import RequestsBlock, UsageReport
 from tokenweir.wire import decode, decode_as
 
@@ -149,19 +148,3 @@ def test_names_that_are_no_text_do_not_take_the_report_with_them() -> None:
     gate = obeying(LEASE)
     settle(gate, ask(gate, 1000, "gua", 5, user="\ud800", id="\udfff"), 1200, 5)
     assert block(cut(gate, 1500)).id == ["?"]
-
-
-def test_what_does_not_fit_the_spool_is_counted_and_leaves_a_hole() -> None:
-    gate = obeying(LEASE)
-    settle(gate, ask(gate, 1000, "gua", 5), 1200, 5)
-    kept, lost = gate.cut(1500), gate.cut(2000)
-    spool = Spool(kept[0].size + 10)
-    spool.add(kept)
-    spool.add(lost)
-    assert (len(spool), spool.bytes) == (1, kept[0].size)
-    assert (spool.lost_reports, spool.lost_rows) == (1, 0)
-    spool.acknowledged()
-    spool.add(gate.cut(2500))
-    head = spool.head()
-    assert head is not None
-    assert head.report.sequence == 3
