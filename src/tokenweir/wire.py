@@ -21,6 +21,7 @@ from fastavro.schema import fingerprint, to_parsing_canonical_form
 
 from tokenweir.errors import BadRecord, UnknownSchema
 from tokenweir.records.control import Barred, ControlDecision, GatewayLeases, Roster
+from tokenweir.records.event import Event
 from tokenweir.records.journal import DeadLetter, JournalEntry
 from tokenweir.records.rows import BlockRow, GatewayRow, PoolRow
 from tokenweir.records.spec import PoolSpec
@@ -35,6 +36,7 @@ RECORDS: tuple[type, ...] = (
     PoolSpec,
     CapacityReport,
     QuotaCeiling,
+    Event,
     ControlDecision,
     GatewayLeases,
     Barred,
