@@ -110,6 +110,16 @@ class Call(Waiter):
         ledger.cancel(self._lane.gate, self, self._lane.clock(), reason)
         self._lane.arm()
 
+    def abandon(self) -> None:
+        """The caller has gone: a wait ends at once, and who waits gets `Refused` (`abandoned`)."""
+        if self.state != "waiting":
+            return
+        lane = self._lane
+        lane.gate.abandon(self, lane.clock())
+        lane.arm()
+        if not self._future.done():
+            self._future.set_result(None)
+
     def _leave(self, kind: type[BaseException] | None) -> None:
         gate, now_ms = self._lane.gate, self._lane.clock()
         if kind is None:
