@@ -34,7 +34,7 @@ class Fair(Generic[K]):
 
     Aging: a flow that has not been served for `aging_ms` is next, whatever its weight; three
     tokens of four stay in fair order. With k such flows before it, requests of at most M tokens
-    and B tokens/s, it is served within aging_ms + 4·(k + 1)·M/B.
+    and B tokens/s, it is served within aging_ms + 5·(k + 1)·M/B.
     """
 
     __slots__ = (

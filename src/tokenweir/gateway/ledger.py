@@ -71,9 +71,9 @@ def settle(
             request.decision_ms,
         )
     )
-    if request.subject.waiting or request.pot_share is not None:
-        if gate.lines.freed(request, now_ms):
-            gate.next_ms = now_ms
+    someone = request.subject.waiting or request.pot_share is not None
+    if someone and gate.lines.freed(request, now_ms):
+        gate.next_ms = now_ms
 
 
 def cancel(gate: "PoolGate", request: Request, now_ms: int, reason: str = "") -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 
 from tokenweir.gateway.fair import SPARE, Fair
-from tokenweir.gateway.queue import NEVER, Line
+from tokenweir.gateway.queue import NEVER, Crowd, Line
 from tokenweir.gateway.request import Request
 from tokenweir.gateway.subject import Subject
 
@@ -33,9 +33,8 @@ class Lines:
         "aging_ms",
         "count",
         "pot",
+        "pot_crowd",
         "pot_due_ms",
-        "pot_last_ms",
-        "pot_tokens",
     )
 
     def __init__(self, most: int, aging_ms: int = AGING_MS) -> None:
@@ -43,8 +42,7 @@ class Lines:
         self.count = 0
         self.pot: Fair[Subject] = Fair(aging_ms)
         self.pot_due_ms = NEVER
-        self.pot_tokens = 0  # milli-tokens that compete for the pot
-        self.pot_last_ms = 0  # the latest deadline among those
+        self.pot_crowd = Crowd()  # those that compete for the pot
         self._most = most
         self._lines: dict[Subject, Line] = {}
         # By what is dropped first: class, then batch before online, then priority.
@@ -91,8 +89,7 @@ class Lines:
             heapify(self._deadlines)
         subject.waiting += 1
         if subject in self.pot:
-            self.pot_tokens += request.cost
-            self.pot_last_ms = max(self.pot_last_ms, line.last_ms)
+            self.pot_crowd.add(request.cost, request.cost, request.deadline_ms)
         return line
 
     def drop(self, request: Request) -> None:
@@ -112,14 +109,15 @@ class Lines:
         """This tenant's line is for the pot."""
         if line.subject not in self.pot:
             self.pot.join(line.subject, POT_WEIGHTS[line.subject.rank], now_ms)
-            self.pot_tokens += line.tokens
-            self.pot_last_ms = max(self.pot_last_ms, line.last_ms)
+            self.pot_crowd.add(line.crowd.cost, line.crowd.largest, line.crowd.last_ms)
 
     def withdraw(self, subject: Subject) -> None:
         """This tenant's line is not for the pot now."""
         if subject in self.pot:
             self.pot.leave(subject)
-            self.pot_tokens -= self._lines[subject].tokens
+            self.pot_crowd.cost -= self._lines[subject].crowd.cost
+            if not len(self.pot):
+                self.pot_crowd = Crowd()
 
     def promote(self, request: Request, priority: int, now_ms: int) -> None:
         """Go on waiting with another priority."""
@@ -203,7 +201,7 @@ class Lines:
         self.count -= 1
         subject.waiting -= 1
         if subject in self.pot:
-            self.pot_tokens -= request.cost
+            self.pot_crowd.cost -= request.cost
         line = self._lines[subject]
         if not len(line):
             self.withdraw(subject)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tokenweir.gateway.bucket import Bucket
+from tokenweir.gateway.queue import NOBODY, Crowd
 from tokenweir.gateway.reasons import Denial
 from tokenweir.gateway.request import Request
 
@@ -24,9 +25,9 @@ def promised(gate: "PoolGate", request: Request, denial: Denial, now_ms: int) ->
         return denial
     buckets = []
     longest_ms = 0
-    for bucket, waiting, last_ms in _sources(gate, request, denial):
+    for bucket, crowd in _sources(gate, request, denial):
         bucket.refill(now_ms)
-        wait_ms = bucket.ready_ms(_ahead(bucket, waiting, last_ms, now_ms))
+        wait_ms = bucket.ready_ms(_ahead(bucket, crowd, now_ms))
         if wait_ms is None:
             return denial._replace(retry_ms=None)
         longest_ms = max(longest_ms, wait_ms)
@@ -36,23 +37,24 @@ def promised(gate: "PoolGate", request: Request, denial: Denial, now_ms: int) ->
     return denial._replace(retry_ms=longest_ms)
 
 
-def _sources(
-    gate: "PoolGate", request: Request, denial: Denial
-) -> Iterator[tuple[Bucket, int, int]]:
-    """What it would be served from: bucket, milli-tokens that wait, their last deadline."""
+def _sources(gate: "PoolGate", request: Request, denial: Denial) -> Iterator[tuple[Bucket, Crowd]]:
+    """What it would be served from, and who waits for that."""
     subject = request.subject
     line = gate.lines.of(subject)
-    waiting, last_ms = (line.tokens, line.last_ms) if line is not None else (0, 0)
+    crowd = line.crowd if line is not None else NOBODY
     if denial.reason != "pot":
-        yield subject.bucket, waiting, last_ms
+        yield subject.bucket, crowd
         return
-    yield gate.leases.pot, gate.lines.pot_tokens, gate.lines.pot_last_ms
+    yield gate.leases.pot, gate.lines.pot_crowd
     if subject.allowance is not None:
-        yield subject.allowance, waiting, last_ms
+        yield subject.allowance, crowd
 
 
-def _ahead(bucket: Bucket, waiting: int, last_ms: int, now_ms: int) -> int:
-    # Who waits is served until the last deadline at most; the others are refused then.
-    served = bucket.level + bucket.rate * max(last_ms - now_ms, 0) // 1000
+def _ahead(bucket: Bucket, crowd: Crowd, now_ms: int) -> int:
     booked = bucket.bookings.ahead(now_ms) if bucket.bookings is not None else 0
-    return max(min(waiting, served), 0) + booked
+    # Who waits is served until the last deadline at most, and the last of them overdraws; the
+    # others are refused then.
+    served = bucket.level + bucket.rate * max(crowd.last_ms - now_ms, 0) // 1000
+    if served <= 0:
+        return booked
+    return booked + min(crowd.cost, served + crowd.largest)

@@ -14,6 +14,26 @@ WEIGHTS = {1: 1, 2: 2, 3: 4}  # of request priorities (Budget tutorial)
 NEVER = 1 << 62
 
 
+class Crowd:
+    """What those who wait together ask for; milli-tokens."""
+
+    __slots__ = ("cost", "largest", "last_ms")
+
+    def __init__(self) -> None:
+        self.cost = 0
+        self.largest = 0  # of one request among those that have waited
+        self.last_ms = 0  # the latest deadline among those
+
+    def add(self, cost: int, largest: int, last_ms: int) -> None:
+        """More wait."""
+        self.cost += cost
+        self.largest = max(self.largest, largest)
+        self.last_ms = max(self.last_ms, last_ms)
+
+
+NOBODY = Crowd()
+
+
 class Queue:
     """Requests by (user, priority): first come, first served in each, fair among them."""
 
@@ -70,16 +90,14 @@ class Line:
         "_online",
         "_online_first",
         "armed_ms",
+        "crowd",
         "due_ms",
-        "last_ms",
         "subject",
-        "tokens",
     )
 
     def __init__(self, subject: Subject, aging_ms: int) -> None:
         self.subject = subject
-        self.tokens = 0  # milli-tokens that wait
-        self.last_ms = 0  # the latest deadline among those that have waited
+        self.crowd = Crowd()
         self.due_ms = self.armed_ms = NEVER  # when to look at it; when `Lines` will
         self._aging_ms = aging_ms
         self._online = Queue(aging_ms)
@@ -99,8 +117,7 @@ class Line:
         if request.flow == "batch" and not self._batch.count:
             self._batch_ms, self._online_first = now_ms, 0
         self._queue(request).add(request, now_ms)
-        self.tokens += request.cost
-        self.last_ms = max(self.last_ms, request.deadline_ms)
+        self.crowd.add(request.cost, request.cost, request.deadline_ms)
 
     def head(self, now_ms: int) -> Request | None:
         """Who is next."""
@@ -112,7 +129,7 @@ class Line:
     def drop(self, request: Request) -> None:
         """It went away unserved."""
         self._queue(request).remove(request, None)
-        self.tokens -= request.cost
+        self.crowd.cost -= request.cost
 
     def take(self, request: Request, now_ms: int) -> None:
         """It was served."""
@@ -122,7 +139,7 @@ class Line:
             self._online_first = (AGED_PART - 1) * request.cost if self._online.count else 0
             self._batch_ms = now_ms
         self._queue(request).remove(request, now_ms)
-        self.tokens -= request.cost
+        self.crowd.cost -= request.cost
 
     def _queue(self, request: Request) -> Queue:
         return self._batch if request.flow == "batch" else self._online

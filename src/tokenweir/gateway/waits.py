@@ -105,7 +105,11 @@ def _wait(
     request.deadline_ms = now_ms + patience_ms
     request.state = request.status = "waiting"
     line = lines.add(request, now_ms)
-    if denial.retry_ms is not None:
+    if denial.reason == "pot" and len(line) == 1:
+        lines.compete(line, now_ms)
+        if denial.retry_ms is not None:
+            lines.pot_due_ms = min(lines.pot_due_ms, now_ms + denial.retry_ms)
+    elif denial.retry_ms is not None:
         lines.due_at(line, min(line.due_ms, now_ms + denial.retry_ms))
     elif line.head(now_ms) is request and len(line) > 1:
         lines.due_at(line, now_ms)  # it goes before those that wait: perhaps it may go at once
