@@ -86,7 +86,7 @@ def remains(folder: SpoolFolder) -> Shelf:
     def cut_ms(_: int, wall_ms: int) -> int:
         return folder.clock() - min(max(folder.wall() - wall_ms, 0), OLDEST_MS)
 
-    return Shelf(folder, folder.left(), cut_ms)
+    return Shelf(folder, folder.left, cut_ms)
 
 
 class DiskSpool:

@@ -12,7 +12,7 @@ from types import TracebackType
 
 from tokenweir.errors import BadInput, Unavailable
 from tokenweir.gateway.call import Call
-from tokenweir.gateway.disk_spool import DiskSpool, remains
+from tokenweir.gateway.disk_spool import DiskSpool, Shelf, remains
 from tokenweir.gateway.follow import Follower, Keys
 from tokenweir.gateway.hearing import ControlRecord
 from tokenweir.gateway.lane import Lane
@@ -74,8 +74,10 @@ class Gateway:
         self._buried = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._folder: SpoolFolder | None = None
+        self._left: Shelf | None = None
         if spool_path is not None:
             self._folder = SpoolFolder(spool_path, spool_bytes, clock, wall_ms)
+            self._left = remains(self._folder)
         for pool in pools:
             gate = PoolGate(pool, self.id, most_waiting=most_waiting)
             spool = self._outbox(gate, spool_bytes // len(pools))
@@ -187,6 +189,11 @@ class Gateway:
         """The pools that it serves."""
         return tuple(self._lanes)
 
+    @property
+    def left_reports(self) -> int:
+        """Reports of earlier processes with the same `spool_path` that have not been sent."""
+        return 0 if self._left is None else len(self._left)
+
     def stats(self, pool: str) -> PoolStats:
         """The pool as this gateway sees it now."""
         outlet = self._outlets[pool]
@@ -254,13 +261,10 @@ class Gateway:
 
     async def _send_remains(self, count: int) -> None:
         """Send what earlier processes left on disk; the gateways' ids are theirs."""
-        if self._folder is None:
-            return
-        left = remains(self._folder)
-        while (cut := left.head()) is not None:
+        while self._left is not None and (cut := self._left.head()) is not None:
             partition = partition_of(cut.report.pool, count)
             await deliver(self._link, self._topics.usage, partition, cut, self._clock)
-            left.acknowledged()
+            self._left.acknowledged()
 
     def _last(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """Run `work` in the background; an error in it is logged, shown, and it begins again."""

@@ -51,7 +51,7 @@ class SpoolFolder:
         for file in path.glob("settled-*"):
             file.unlink()
         found = self.database.execute("SELECT place, size FROM reports ORDER BY place").fetchall()
-        self._last_left = found[-1][0] if found else 0
+        self.left = [place for place, _ in found]  # by earlier processes, oldest first
         self.bytes = sum(size for _, size in found)  # of all that waits
         self._settled: list[Settled] = []
         self._checking = threading.Lock()
@@ -71,11 +71,6 @@ class SpoolFolder:
         rows.begin(1, self.clock())
         self._settled.append(rows)
         return rows
-
-    def left(self) -> list[int]:
-        """The places of what earlier processes left and has not been sent, oldest first."""
-        query = "SELECT place FROM reports WHERE place <= ? ORDER BY place"
-        return [place for (place,) in self.database.execute(query, (self._last_left,))]
 
     def keep(self, life: int, cuts: Iterable[Cut], wall_ms: int) -> list[int]:
         """Write reports that were cut at `wall_ms`, all or none; returns their places.
