@@ -4,13 +4,14 @@ from typing import Any, NoReturn
 
 import faust
 
-from streams.app import control_app
+from streams.app import worker_app
 from streams.config import Config
 from streams.core import Core
 from streams.folding import Folding
 from streams.log import Log
 from streams.publish import Publisher
 from streams.tables import declare_tables
+from streams.usage_log import UsageLog
 from streams.worker import choose_loop, end_process, ready_topics, run_worker
 from tokenweir.core import ARITHMETIC
 from tokenweir.core.pool import Pool, new_pool
@@ -42,11 +43,10 @@ def run_control(config: Config, core: Core[Any] = CORE) -> NoReturn:
     """Run one control worker until it is asked to end; exits 1 if anything is not as it must be."""
     brokers = ready_topics(config)
     choose_loop()
-    app = control_app(config, brokers)
+    app = worker_app(config, brokers)
     topics = Topics(config.topic_prefix)
     publisher, reader = Publisher(brokers), Log(brokers)
-    folding = Folding(
-        core, topics, config.partitions, app, declare_tables(app, config), publisher, reader
-    )
+    source = UsageLog(core, topics, config.partitions)
+    folding = Folding(source, app, declare_tables(app, config), publisher, reader)
     add_control_agent(app, topics.usage, folding)
     run_worker(app, config)

@@ -27,6 +27,7 @@ COMMANDS = {
     ),
     "topics": (__name__, "topics_command", "Create and check the topics."),
     "control": (__name__, "control_command", "Run one control worker."),
+    "events": (__name__, "events_command", "Gather single events of other gateways."),
     "history": (__name__, "history_command", "Run the history agent."),
 }
 
@@ -69,6 +70,14 @@ def control_command() -> None:
     from agents.control import run_control
 
     run_control(read_config(os.environ))
+
+
+@click.command("events")
+def events_command() -> None:
+    """Gather the events of gateways in other languages into reports. TOKENWEIR_WORKER names it."""
+    from agents.events import run_events
+
+    run_events(read_config(os.environ))
 
 
 @click.command("history")

@@ -1,4 +1,4 @@
-"""The Faust application of the control workers, and its settings."""
+"""The Faust applications of the workers, and their settings."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from streams.topics import LARGE_BYTES
 from streams.transport import Transport
 
 
-class ControlApp(faust.App):
+class WorkerApp(faust.App):
     """Faust with our transport."""
 
     def _new_transport(self) -> Transport:
@@ -27,16 +27,16 @@ class TableManager(faust.tables.TableManager):
         await self.recovery.start()
 
 
-def control_app(config: Config, brokers: str) -> faust.App:
-    """An application without agents or tables yet; `agents.control` adds them.
+def worker_app(config: Config, brokers: str, role: str = "control") -> faust.App:
+    """An application without agents or tables yet; `agents` add them.
 
     Call it when the event loop's policy is set: Faust's threads make loops of their own.
     """
-    return ControlApp(
-        application_id(config),
+    return WorkerApp(
+        application_id(config, role),
         broker=[f"kafka://{address}" for address in brokers.split(",")],
         store="rocksdb://",
-        datadir=str(state_folder(config)),
+        datadir=str(state_folder(config, role)),
         origin="agents",
         autodiscover=False,
         key_serializer="raw",
@@ -46,7 +46,7 @@ def control_app(config: Config, brokers: str) -> faust.App:
         topic_disable_leader=True,  # a hidden topic for timers on one worker; there are none
         table_standby_replicas=0,
         # A worker that is killed and comes back is the same member: nobody waits for its time-out.
-        consumer_group_instance_id=f"{application_id(config)}-{config.worker}",
+        consumer_group_instance_id=f"{application_id(config, role)}-{config.worker}",
         broker_session_timeout=6.0,  # the least that a broker allows by default
         broker_heartbeat_interval=1.5,
         broker_request_timeout=30.0,
@@ -64,6 +64,6 @@ def control_app(config: Config, brokers: str) -> faust.App:
     )
 
 
-def state_folder(config: Config) -> Path:
+def state_folder(config: Config, role: str = "control") -> Path:
     """Where a worker keeps its RocksDB; two workers never share one."""
-    return config.data / f"control-{config.worker}"
+    return config.data / f"{role}-{config.worker}"

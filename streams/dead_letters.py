@@ -3,10 +3,12 @@
 from streams.reading import Message
 from tokenweir.records.journal import DeadLetter
 
-READER = "control"
+READER = "control"  # who could not use it
 
 
-def dead_letter(topic: str, partition: int, message: Message, reason: str) -> DeadLetter:
+def dead_letter(
+    topic: str, partition: int, message: Message, reason: str, reader: str = READER
+) -> DeadLetter:
     """The letter for one message; the same bytes whenever it is made again (S6)."""
     return DeadLetter(
         topic=topic,
@@ -16,5 +18,5 @@ def dead_letter(topic: str, partition: int, message: Message, reason: str) -> De
         key=message.key,
         value=message.value,
         reason=reason,
-        reader=READER,
+        reader=reader,
     )

@@ -1,27 +1,26 @@
-"""Each message of the usage topic into the state of its partition, exactly once (S1-S3, S5, S6).
+"""Each message of a topic into the state of its partition, exactly once (S1-S3, S5, S6).
 
 The agent hands every event here. All state in memory belongs to one generation of the consumer
 group; when that changes it is thrown away, and loaded again from the tables.
 """
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import faust
 
 from streams.checkpoint import write
-from streams.core import Core, PoolState
 from streams.log import Log
-from streams.partition import Partition, Place, Unfoldable
+from streams.partition import Unfoldable
 from streams.publish import Publisher
 from streams.reading import Message, judge
-from streams.restore import restore
+from streams.source import Folded, Source
 from streams.tables import PartitionTables, Tables
-from tokenweir.topics import Topics
 
 log = logging.getLogger(__name__)
-P = TypeVar("P", bound=PoolState)
+S = TypeVar("S", bound=Folded)
 MOST_HELD = 5_000  # messages that wait for a checkpoint, for a log that is read faster than written
 
 
@@ -30,32 +29,30 @@ class Superseded(Exception):
 
 
 @dataclass(slots=True)
-class Keeping(Generic[P]):
+class Keeping(Generic[S]):
     """A partition while it is ours."""
 
-    state: Partition[P]
+    state: S
     store: PartitionTables
     generation: int
     held: list[Any] = field(default_factory=list)  # messages to acknowledge with the checkpoint
 
 
-class Folding(Generic[P]):
+class Folding(Generic[S]):
     """The partitions that this worker folds."""
 
     def __init__(
         self,
-        core: Core[P],
-        topics: Topics,
-        partitions: int,
+        source: Source[S],
         app: faust.App,
         tables: Tables,
         publisher: Publisher,
         reader: Log,
     ) -> None:
-        self.core, self.topics, self.partitions = core, topics, partitions
+        self.source = source
         self.app, self.tables = app, tables
         self.publisher, self.reader = publisher, reader
-        self.kept: dict[int, Keeping[P]] = {}
+        self.kept: dict[int, Keeping[S]] = {}
         self.unfoldable: dict[int, dict[int, str]] = {}  # partition: offset: reason
 
     async def take(self, event: Any) -> None:
@@ -87,14 +84,14 @@ class Folding(Generic[P]):
             return False
         return True
 
-    async def _keeping(self, message: Any) -> Keeping[P]:
+    async def _keeping(self, message: Any) -> Keeping[S]:
         keeping = self.kept.get(message.partition)
         if keeping is None or keeping.generation != message.generation_id:
             keeping = await self._load(message.partition, message.generation_id)
             self.kept[message.partition] = keeping
         return keeping
 
-    async def _fold(self, keeping: Keeping[P], message: Any) -> None:
+    async def _fold(self, keeping: Keeping[S], message: Any) -> None:
         state = keeping.state
         verdict = judge(state.next_offset, message.offset, message.generation_id, self._now())
         if verdict == "ahead":
@@ -111,27 +108,26 @@ class Folding(Generic[P]):
         if state.is_checkpoint_due() or len(keeping.held) % MOST_HELD == 0:
             await self._checkpoint(keeping)
 
-    async def _step(self, keeping: Keeping[P], message: Message) -> None:
+    async def _step(self, keeping: Keeping[S], message: Message) -> None:
         out = keeping.state.take(message)
         if out:
             await self.publisher.send(keeping.state.place.partition, out)
 
-    async def _load(self, partition: int, generation: int) -> Keeping[P]:
-        place = Place(self.topics, partition, self.partitions)
+    async def _load(self, partition: int, generation: int) -> Keeping[S]:
         store = PartitionTables(self.app, self.tables, partition)
-        restored = await restore(self.core, place, store, self.reader)
+        unfoldable = self.unfoldable.get(partition, {})
+        state, why_break = await self.source.load(partition, store, self.reader, unfoldable)
         self._check(generation)
-        state = Partition(self.core, place, restored, self.unfoldable.get(partition, {}))
         log.info("partition %d: goes on at offset %d", partition, state.next_offset)
         keeping = Keeping(state, store, generation)
-        if restored.why_break:
-            await self._break(keeping, restored.why_break)
+        if why_break:
+            await self._break(keeping, why_break)
         return keeping
 
-    async def _catch_up(self, keeping: Keeping[P], stop: int) -> None:
+    async def _catch_up(self, keeping: Keeping[S], stop: int) -> None:
         """Fold what lies before `stop` and was not delivered (S1)."""
         state, place = keeping.state, keeping.state.place
-        topic = place.topics.usage
+        topic = self.source.topic
         first, _ = await self.reader.bounds(topic, place.partition)
         if first > state.next_offset:
             why = f"offsets {state.next_offset} to {first - 1} are gone from the log"
@@ -145,14 +141,14 @@ class Folding(Generic[P]):
         self._check(keeping.generation)
         state.next_offset = stop  # a hole without records, such as a transaction's end
 
-    async def _break(self, keeping: Keeping[P], whys: dict[str, str]) -> None:
+    async def _break(self, keeping: Keeping[S], whys: Mapping[str, str]) -> None:
         """Tell that replay must not cross this place, and let the rows stand on this side (S5)."""
         for why in sorted(set(whys.values())):
             log.warning("partition %d: break: %s", keeping.state.place.partition, why)
         await self.publisher.send(keeping.state.place.partition, keeping.state.breaks(whys))
         await self._checkpoint(keeping)
 
-    async def _checkpoint(self, keeping: Keeping[P]) -> None:
+    async def _checkpoint(self, keeping: Keeping[S]) -> None:
         """Rows, then the marker, then the acknowledgements; each awaited (S2)."""
         state = keeping.state
         if not state.is_even():

@@ -30,11 +30,15 @@ P = TypeVar("P", bound=PoolState)
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A record to publish, to the same partition of its topic as the message that caused it."""
+    """A record to publish, to the same partition of its topic as the message that caused it.
+
+    `partition` is another one.
+    """
 
     topic: str
     key: bytes | None
     value: bytes | None
+    partition: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

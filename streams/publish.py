@@ -35,12 +35,16 @@ class Publisher:
         await self._producer.start()
 
     async def send(self, partition: int, records: Iterable[Outgoing]) -> None:
-        """Send in this order; returns when the producer has them, before the broker does."""
+        """Send in this order, to `partition` unless a record names another.
+
+        Returns when the producer has them, before the broker does.
+        """
         if self._producer is None:
             await self._start()
         for record in records:
+            home = partition if record.partition is None else record.partition
             promise = await self._producer.send(
-                record.topic, record.value, record.key, partition=partition
+                record.topic, record.value, record.key, partition=home
             )
             self._promises.append(promise)
 

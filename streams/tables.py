@@ -1,11 +1,11 @@
-"""The four Faust tables that hold a partition's rows between runs.
+"""The Faust tables that hold a partition's rows between runs.
 
 A row's key begins with its table's name; in the table it stands behind the partition's number, so
 that no two partitions have the same key. Values are bytes.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import faust
@@ -13,18 +13,19 @@ import faust
 from streams.config import Config
 from tokenweir.errors import Unavailable
 
-TABLES = ("consumption", "ewma", "debt", "pools")
+TABLES = ("consumption", "ewma", "debt", "pools")  # of the control workers
+EVENT_TABLES = ("seen", "pools")  # of the workers that gather events
 SETTLE_S = 120.0  # longer than a broker needs to come back
 
 
-def application_id(config: Config) -> str:
-    """The consumer group of the control workers, and what their tables' topics begin with."""
-    return f"{config.topic_prefix}{config.application}-control"
+def application_id(config: Config, role: str = "control") -> str:
+    """The consumer group of the workers of a role, and what their tables' topics begin with."""
+    return f"{config.topic_prefix}{config.application}-{role}"
 
 
-def changelog_name(config: Config, table: str) -> str:
+def changelog_name(config: Config, table: str, role: str = "control") -> str:
     """The topic behind a table, as Faust names it."""
-    return f"{application_id(config)}-{table}-changelog"
+    return f"{application_id(config, role)}-{table}-changelog"
 
 
 class RememberingTable(faust.Table[bytes, bytes]):
@@ -47,9 +48,9 @@ class RememberingTable(faust.Table[bytes, bytes]):
 Tables = Mapping[str, RememberingTable]
 
 
-def declare_tables(app: faust.App, config: Config) -> Tables:
-    """The tables of `app`, by name."""
-    return {name: _declare(app, config, name) for name in TABLES}
+def declare_tables(app: faust.App, config: Config, names: Sequence[str] = TABLES) -> Tables:
+    """The tables of `app`, by name; one of them is called `pools` and holds the markers."""
+    return {name: _declare(app, config, name) for name in names}
 
 
 def _declare(app: faust.App, config: Config, name: str) -> RememberingTable:

@@ -11,7 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from streams.config import Config
-from streams.tables import TABLES, changelog_name
+from streams.tables import EVENT_TABLES, TABLES, changelog_name
 from tokenweir.errors import Unavailable
 from tokenweir.topics import Topics
 
@@ -83,16 +83,14 @@ def plans(config: Config) -> list[Plan]:
         "segment.ms": at_most(HOUR_MS, 60_000),
         "segment.bytes": at_most(128 << 20, 16 << 20),
     }
+    read_again = {
+        POLICY: exactly("delete"),
+        TIMES: exactly("LogAppendTime"),
+        KEPT: at_least(USAGE_KEPT_MS, 48 * HOUR_MS),
+        "retention.bytes": exactly("-1"),
+    }
     return [
-        Plan(
-            topics.usage,
-            {
-                POLICY: exactly("delete"),
-                TIMES: exactly("LogAppendTime"),
-                KEPT: at_least(USAGE_KEPT_MS, 48 * HOUR_MS),
-                "retention.bytes": exactly("-1"),
-            },
-        ),
+        Plan(topics.usage, read_again),
         Plan(
             topics.control,
             {POLICY: exactly("compact"), LARGEST: at_least(LARGE_BYTES)},
@@ -114,6 +112,8 @@ def plans(config: Config) -> list[Plan]:
             {KEPT: str(14 * 24 * HOUR_MS), TIMES: "LogAppendTime"},
         ),
         *(Plan(changelog_name(config, table), changelog) for table in TABLES),
+        Plan(topics.events, read_again),
+        *(Plan(changelog_name(config, table, "events"), changelog) for table in EVENT_TABLES),
     ]
 
 

@@ -51,9 +51,9 @@ def ready_topics(config: Config) -> str:
     return brokers
 
 
-def run_worker(app: faust.App, config: Config) -> NoReturn:
+def run_worker(app: faust.App, config: Config, role: str = "control") -> NoReturn:
     """Run `app` until it is asked to end (exit 0) or something breaks (exit 1)."""
-    state_folder(config).mkdir(parents=True, exist_ok=True)
+    state_folder(config, role).mkdir(parents=True, exist_ok=True)
     worker = faust.Worker(app, loglevel="WARNING", logging_config=LOGGING, quiet=True, daemon=True)
     worker.spinner = None  # it would draw into the log
     worker.execute_from_commandline()

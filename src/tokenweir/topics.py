@@ -27,6 +27,11 @@ class Topics:
         return f"{self.prefix}tokenweir.journal.v1"
 
     @property
+    def events(self) -> str:
+        """An event a request, of gateways in other languages; any key."""
+        return f"{self.prefix}tokenweir.events.v1"
+
+    @property
     def dead_letter(self) -> str:
         """Records that could not be used, with the reason."""
         return f"{self.prefix}tokenweir.dead-letter.v1"

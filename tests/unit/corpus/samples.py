@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tests.pools import report, spec, tenant
 from tokenweir.records.control import Barred, ClassState, ControlDecision, GatewayLeases, Roster
+from tokenweir.records.event import Event
 from tokenweir.records.journal import (
     AuditEntry,
     Break,
@@ -105,6 +106,37 @@ RECORDS: tuple[object, ...] = (
     SPEC,
     CapacityReport("chat", "autoscaler", 8_000_000, None, 48),
     QuotaCeiling("chat", "acme", "ana", "2027-01", AT, AT + 2_678_400_000, 5_000_000),
+    Event(
+        pool="chat",
+        tenant="acme",
+        user="ana",
+        request_id="r1",
+        attempt=2,
+        status="cancelled",
+        provisional=True,
+        id="e-17",
+        age_ms=350,
+        time_ms=None,
+        model="llama-70b",
+        operation="chat",
+        provider_tier="standard",
+        reason="cancelled",
+        flow="batch",
+        priority=1,
+        tokens_uncached=45,
+        tokens_cache_write=5,
+        tokens_cached=20,
+        tokens_out=None,
+        chars_prompt=260,
+        chars_streamed=2_048,
+        max_tokens=4_000,
+        refused_tokens=0,
+        error=False,
+        kv_bytes=2**20,
+        wait_ms=15,
+        duration_ms=4_200,
+        decision=AT,
+    ),
     DECISION,
     GatewayLeases(
         pool="chat",
