@@ -2,5 +2,6 @@
 
 from streams.broker.errors import BrokerError, JarsMissingError, LockError
 from streams.broker.server import Broker
+from streams.broker.settings import Door
 
-__all__ = ["Broker", "BrokerError", "JarsMissingError", "LockError"]
+__all__ = ["Broker", "BrokerError", "Door", "JarsMissingError", "LockError"]

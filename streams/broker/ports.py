@@ -4,7 +4,7 @@ import random
 import socket
 
 from streams.broker.errors import BrokerError
-from streams.broker.settings import Ports
+from streams.broker.settings import Door, Ports
 
 # Below what systems give to outgoing connections (from 32 768 on Linux, 49 152 on macOS). Above it,
 # a client that tries to reach a broker which is down may be given the broker's own port, connect
@@ -32,7 +32,7 @@ def free_port(taken: int | None = None) -> int:
     raise BrokerError(f"No free port on 127.0.0.1 among {TRIES} of {FREE_PORTS}: name one")
 
 
-def choose(asked: int | None) -> Ports:
+def choose(asked: int | None, doors: tuple[Door, ...] = ()) -> Ports:
     """Return the broker's ports: the one asked for, or a free one, and a free one beside it.
 
     Raises `BrokerError` if the port asked for is taken.
@@ -43,4 +43,4 @@ def choose(asked: int | None) -> Ports:
             "or name none and get a free one"
         )
     client = asked or free_port()
-    return Ports(client, free_port(taken=client))
+    return Ports(client, free_port(taken=client), doors)

@@ -13,7 +13,7 @@ from streams.broker import ports, storage
 from streams.broker.errors import BrokerError
 from streams.broker.jars import read_lock, ready_jars, user_cache
 from streams.broker.ready import serves
-from streams.broker.settings import Ports, java_command, server_properties
+from streams.broker.settings import Door, Ports, java_command, server_properties
 from streams.supervise import Child
 
 VERSION = "4.4.0"
@@ -30,7 +30,8 @@ class Broker:
 
     The data stays when the broker stops, and a later start goes on with it, of another object too.
     The port stays as long as the object. The broker's log is `DATA/broker.log`. If this process
-    dies, the broker ends too. Calls block for seconds, and may come from any thread.
+    dies, the broker ends too. Calls block for seconds, and may come from any thread. `doors` are
+    further listeners, for clients behind a proxy.
     """
 
     def __init__(
@@ -40,11 +41,12 @@ class Broker:
         heap_mb: int = 512,
         version: str = VERSION,
         cache: Path | None = None,
+        doors: Sequence[Door] = (),
     ) -> None:
         self.data = data.absolute()
         self.version, self.heap_mb = version, heap_mb
         self.cache = cache or user_cache()
-        self._port = port
+        self._port, self._doors = port, tuple(doors)
         self._child: Child | None = None
 
     @property
@@ -120,7 +122,7 @@ class Broker:
 
     def _comes_up(self, jars: Sequence[Path], until_s: float) -> bool:
         """Start once; tell whether the broker serves, and False if its ports were just taken."""
-        chosen = ports.choose(self._port)
+        chosen = ports.choose(self._port, self._doors)
         self._child = self._launch(jars, chosen)
         while self._child.running:
             if serves(chosen.client) and self._child.running:

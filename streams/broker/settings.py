@@ -1,6 +1,6 @@
 """What our broker is told: its properties, its log settings and the Java command that runs it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,11 +49,20 @@ BEHAVIOUR = {
 
 
 @dataclass(frozen=True, slots=True)
+class Door:
+    """A further listener: whoever comes in there is told to come back to `advertised`."""
+
+    listens: int
+    advertised: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ports:
     """Where the broker listens on loopback."""
 
     client: int
     controller: int
+    doors: tuple[Door, ...] = ()
 
 
 def server_properties(logs: Path, ports: Ports) -> str:
@@ -61,19 +70,27 @@ def server_properties(logs: Path, ports: Ports) -> str:
 
     The voters are named here and not in the data, so the ports may change from start to start.
     """
+    doors = {f"DOOR{place}": door for place, door in enumerate(ports.doors)}
+    advertised = {"CLIENT": ports.client} | {name: door.advertised for name, door in doors.items()}
+    listening = {"CLIENT": ports.client} | {name: door.listens for name, door in doors.items()}
+    listening["CONTROLLER"] = ports.controller
     node = {
         "process.roles": "broker,controller",
         "node.id": 1,
         "controller.quorum.voters": f"1@127.0.0.1:{ports.controller}",
-        "listeners": f"CLIENT://127.0.0.1:{ports.client},CONTROLLER://127.0.0.1:{ports.controller}",
-        "advertised.listeners": f"CLIENT://127.0.0.1:{ports.client}",
-        "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listeners": _addresses(listening),
+        "advertised.listeners": _addresses(advertised),
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in listening),
         "inter.broker.listener.name": "CLIENT",
         "controller.listener.names": "CONTROLLER",
         "log.dirs": logs,
     }
     settings = node | ONE_NODE | SMALL_MACHINE | FAST_RETURN | BEHAVIOUR
     return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def _addresses(ports: Mapping[str, int]) -> str:
+    return ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items())
 
 
 def java_command(
