@@ -1,0 +1,1 @@
+"""What it costs to admit a request and to settle it, against its peers."""
