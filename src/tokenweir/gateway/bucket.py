@@ -27,8 +27,9 @@ class Bucket:
         elapsed = now_ms - self.at_ms
         if elapsed <= 0:
             return
-        gained, self.rest = divmod(self.rate * elapsed + self.rest, 1000)
-        level = self.level + gained
+        gained = self.rate * elapsed + self.rest
+        self.rest = gained % 1000
+        level = self.level + gained // 1000
         self.level = level if level < self.burst else self.burst
         self.at_ms = now_ms
 
