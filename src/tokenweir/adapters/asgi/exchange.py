@@ -23,7 +23,6 @@ from tokenweir.gateway.standing import Standing
 LOG = logging.getLogger(__name__)
 LONGEST_ID = 200
 MOST_ATTEMPTS = 1000
-LATE = "the request ran longer than the pool's longest request and was ended"
 
 
 class Exchange:
@@ -121,8 +120,9 @@ class Exchange:
             await setup.app(scope, self._line.receive, meter.send)
         except BaseException as error:
             meter.end(error)
-            if call.overdue and not meter.started:
-                await send_answer(self._send, 504, problem(LATE, "server_error", "timeout"))
+            if call.stopped is not None and not meter.started:
+                status = 504 if call.overdue else 429
+                await send_answer(self._send, status, problem(str(call.stopped), "server_error"))
             raise
         meter.end()
 

@@ -73,7 +73,7 @@ class Meter:
 
     @property
     def _open(self) -> bool:
-        return self._call.state == "admitted"
+        return self._call.state in ("admitted", "suspended")
 
     def _begin(self, message: Message) -> Message:
         self._status = message["status"]
