@@ -4,6 +4,7 @@ import os
 import sys
 import tempfile
 import time
+from typing import Any
 
 import mode.loop
 
@@ -21,12 +22,12 @@ app = faust.App(
     datadir=tempfile.mkdtemp(prefix="tokenweir-bench-"),
     consumer_auto_offset_reset="earliest",
 )
-source = app.topic(topic, key_type=bytes, value_type=dict, value_serializer="json")
+source = app.topic(topic, key_type=bytes, value_serializer="json")
 usage = app.Table(f"{topic}-usage", default=int, partitions=8).tumbling(60.0, expires=120.0)
 
 
 @app.agent(source, name="usage")
-async def aggregate(records: faust.Stream[dict[str, int]]) -> None:
+async def aggregate(records: Any) -> None:
     """Add up the tokens of each tenant and minute."""
     done, began = 0, 0.0
     async for record in records:
@@ -34,7 +35,8 @@ async def aggregate(records: faust.Stream[dict[str, int]]) -> None:
         usage[record["tenant"]] += record["input"] + record["output"]
         done += 1
         if done == count:
-            print(done / (time.perf_counter() - began), flush=True)
+            # Faust takes `print` for its log; an orderly end would take seconds.
+            os.write(1, f"{done / (time.perf_counter() - began)}\n".encode())
             os._exit(0)
 
 
