@@ -32,7 +32,16 @@ _CEILINGS: Mapping[Kind, tuple[str, ...]] = {
     "responses": ("max_output_tokens",),
     "embeddings": (),
 }
-_PROMPTS = ("messages", "prompt", "input", "instructions", "tools", "functions", "suffix")
+_PROMPTS = (
+    "messages",
+    "prompt",
+    "input",
+    "instructions",
+    "system",
+    "tools",
+    "functions",
+    "suffix",
+)
 MOST_CHOICES = 128
 MOST_TOKENS = 1 << 40
 
@@ -75,6 +84,11 @@ def read_ask(kind: Kind, body: bytes, count: Count) -> Ask:
         raise BadInput(f"the body is not JSON: {error}") from error
     if not isinstance(found, dict):
         raise BadInput("the body is not a JSON object")
+    return ask_of(kind, found, count)
+
+
+def ask_of(kind: Kind, found: Mapping[str, Any], count: Count) -> Ask:
+    """The same from a body that is read already."""
     ceilings = (_whole(found, name, 0, MOST_TOKENS) for name in _CEILINGS[kind])
     options = found.get("stream_options")
     return Ask(
@@ -98,7 +112,7 @@ def rewritten(ask: Ask, plan: Plan) -> bytes | None:
     if plan.model != ask.model:
         changes["model"] = plan.model
     if plan.max_tokens != ask.max_tokens:
-        changes[_ceiling_name(ask)] = plan.max_tokens
+        changes[ceiling_name(ask)] = plan.max_tokens
     if plan.service_tier and plan.service_tier != ask.service_tier:
         changes["service_tier"] = plan.service_tier
     if adds_usage(ask):
@@ -121,7 +135,8 @@ def bytes_by_four(text: str) -> int:
     return -(-len(text.encode("utf-8", "replace")) // 4)
 
 
-def _ceiling_name(ask: Ask) -> str:
+def ceiling_name(ask: Ask) -> str:
+    """What a request's longest answer is called in its body."""
     names = _CEILINGS[ask.kind]
     # Servers that know only the older name exist, and none that knows only the newer one.
     return next((name for name in names if ask.body.get(name) is not None), names[-1])
