@@ -3,6 +3,7 @@
 BIN := .venv/bin
 RUN := $(BIN)/python
 READY := .venv/.ready
+LITELLM := .local/litellm
 CODE := src streams agents bench tests
 
 .PHONY: demo up test check format experiments lock clean
@@ -13,7 +14,7 @@ demo: $(READY) ## one minute of a shared pool: broker, control plane, gateways, 
 up: $(READY) ## the same without the load, until Ctrl-C
 	@$(RUN) -m streams up $(ARGS)
 
-test: $(READY) ## unit, property and broker tests, on a real broker
+test: $(READY) $(LITELLM)/.ready ## unit, property and broker tests, on a real broker
 	$(RUN) -m pytest $(ARGS)
 
 check: $(READY) ## formatting, lint, types, and who may import whom
@@ -30,10 +31,13 @@ experiments: $(READY) ## what tests try in small, at full size, and figures with
 	TOKENWEIR_STEPS=480000 $(RUN) -m pytest tests/property --timeout 7200
 	$(RUN) -m bench.ingest
 
-lock: $(READY) ## renew requirements.lock from pyproject.toml
+lock: $(READY) ## renew the lock files from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade \
 	  --extra control --extra envoy --group dev --group bench --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --quiet -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade \
+	  --extra litellm --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --quiet -o requirements-litellm.lock
 
 clean: ## all that was made here: packages, data, caches
 	rm -rf .venv .local .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
@@ -62,4 +66,14 @@ $(READY): requirements.lock pyproject.toml
 	  || $(RUN) -m pip install -q --require-hashes -r requirements.lock
 	@$(BIN)/uv pip install -q --python $(RUN) --no-deps -e . \
 	  || $(RUN) -m pip install -q --no-deps -e .
+	@touch $@
+
+# The real LiteLLM proxy, for its tests: what it depends on does not go with what we do.
+$(LITELLM)/.ready: requirements-litellm.lock | $(READY)
+	@echo "Setting up $(LITELLM) with the LiteLLM proxy; this takes half a minute the first time"
+	@$(BIN)/uv venv -q --clear --python $(RUN) $(LITELLM)
+	@$(BIN)/uv pip sync -q --python $(LITELLM)/bin/python --require-hashes $< \
+	  || $(RUN) -m pip --python $(LITELLM)/bin/python install -q --require-hashes -r $<
+	@$(BIN)/uv pip install -q --python $(LITELLM)/bin/python --no-deps -e . \
+	  || $(RUN) -m pip --python $(LITELLM)/bin/python install -q --no-deps -e .
 	@touch $@

@@ -68,7 +68,7 @@ class Hold:
     def answered(self, said: object, counted: bool = False) -> None:
         """Its usage is known. `counted`: by LiteLLM, and so an estimate."""
         if not self.open:
-            return None
+            return
         try:
             tokens = tokens_of(said)
         except BadInput as error:
