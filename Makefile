@@ -4,7 +4,7 @@ BIN := .venv/bin
 RUN := $(BIN)/python
 READY := .venv/.ready
 LITELLM := .local/litellm
-CODE := src streams agents bench tests
+CODE := src streams agents bench examples tests
 
 .PHONY: demo up test check format experiments lock clean
 
