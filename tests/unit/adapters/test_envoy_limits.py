@@ -42,7 +42,7 @@ def charged(pool: Pool) -> int:
         (60, 70, {}, 60),
         (0, 70, {}, 0),  # 0 is 0
         (60, 70, {"estimate": "50"}, 50),
-        (60, 70, {"input_tokens": "40"}, 40),
+        (60, 70, {"input_tokens": "40", "max_tokens": "0"}, 40),
         (60, 70, {"input_tokens": "40", "max_tokens": "5"}, 45),
     ],
 )

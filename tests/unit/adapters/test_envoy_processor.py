@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.unit.adapters.envoy_client import USAGE, Client, connected
+from tests.unit.adapters.envoy_client import USAGE, Client, connected, descriptor
 from tests.unit.adapters.served import Pool
+from tokenweir.adapters.envoy import Degrade
 from tokenweir.adapters.envoy.wire_pb2 import RateLimitResponse
+from tokenweir.errors import BadInput
+from tokenweir.gateway.ladder_file import read_ladder
 
 EVENTS = "text/event-stream; charset=utf-8"
 
@@ -177,9 +180,8 @@ async def test_a_body_that_is_not_understood_goes_on_and_is_charged_what_it_used
 async def test_a_client_can_forge_none_of_our_fields(client: Client) -> None:
     exchange = client.exchange()
     forged = {"x-tokenweir-call": "guess", "x-tokenweir-estimate": "0", "accept-encoding": "gzip"}
-    await exchange.request(b'{"model": "a\\r\\nx-tenant: b"}', **forged)
+    await exchange.request(b"{}", **forged)
     assert exchange.headers["x-tokenweir-call"].startswith("req-1/")
-    assert exchange.headers["x-tokenweir-model"] == "a??x-tenant: b"
     assert "x-tokenweir-estimate" not in exchange.headers
     assert "accept-encoding" not in exchange.headers
 
@@ -189,4 +191,36 @@ async def test_what_uses_no_tokens_passes_as_it_is(client: Client) -> None:
     path = "/v1/files"
     assert await exchange.request(b'{"stream": true}', path, **{"accept-encoding": "gzip"})
     assert exchange.headers["accept-encoding"] == "gzip"
-    assert "x-tokenweir-input-tokens" not in exchange.headers
+
+
+async def test_the_body_says_what_is_asked_for_and_entries_say_it_better(
+    pool: Pool, client: Client
+) -> None:
+    exchange = client.exchange()
+    await exchange.ask(model="big", n=2, service_tier="flex")
+    (call,) = pool.gate().holds
+    assert (call.model, call.operation, call.provider_tier) == ("big", "chat", "flex")
+    assert (call.input_tokens, call.max_tokens, call.sequences) == (50, 200, 2)
+    entries = {"call": exchange.headers["x-tokenweir-call"], "model": "alias"}
+    await client.limit(descriptor(70, tenant="ela", **entries))
+    call = list(pool.gate().holds)[-1]
+    assert (call.model, call.cost // 1000) == ("alias", 70)
+
+
+async def test_the_ladder_is_applied_before_a_request_is_asked_for(pool: Pool) -> None:
+    steps = [{"model": {"big": "small"}}, {"max_tokens": 20}, {"batch": "flex"}]
+    ladder = read_ladder([{"do": steps}])
+    async with connected(pool, Degrade(pool.gateway, "chat", ladder)) as client:
+        exchange = client.exchange()
+        body = json.loads(await exchange.request(b'{"model": "big", "prompt": "x"}'))
+        assert (body["model"], body["max_tokens"], body["service_tier"]) == ("small", 20, "flex")
+        await exchange.limit()
+        (call,) = pool.gate().holds
+        assert (call.model, call.max_tokens, call.flow) == ("small", 20, "batch")
+
+
+@pytest.mark.parametrize("on", ["every", "refused"])
+def test_a_ladder_with_answers_is_not_for_an_envoy(pool: Pool, on: str) -> None:
+    ladder = read_ladder([{"on": on, "do": [{"canned": "Sorry"}]}])
+    with pytest.raises(BadInput, match="allowed are model, max_tokens and batch"):
+        Degrade(pool.gateway, "chat", ladder)

@@ -4,7 +4,8 @@ service = EnvoyService(gateway)
 port = await service.start("127.0.0.1:8081")
 """
 
+from tokenweir.adapters.envoy.degrade import Degrade
 from tokenweir.adapters.envoy.descriptors import Defaults
 from tokenweir.adapters.envoy.service import EnvoyService
 
-__all__ = ["Defaults", "EnvoyService"]
+__all__ = ["Defaults", "Degrade", "EnvoyService"]

@@ -2,14 +2,18 @@
 
 import argparse
 import asyncio
+import json
 import logging
 import signal
 import socket
 from collections.abc import Sequence
+from pathlib import Path
 
+from tokenweir.adapters.envoy.degrade import Degrade
 from tokenweir.adapters.envoy.descriptors import Defaults
 from tokenweir.adapters.envoy.service import DRAIN_S, EnvoyService
 from tokenweir.gateway import Gateway
+from tokenweir.gateway.ladder_file import read_ladder
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -40,6 +44,12 @@ def parser() -> argparse.ArgumentParser:
         default=Defaults().tenant,
         help="whose the requests are that do not say (default: %(default)s)",
     )
+    made.add_argument("--spool", type=Path, help="a folder that keeps what is not reported yet")
+    made.add_argument(
+        "--ladder", type=Path, help="a degrade ladder as JSON: model, max_tokens and batch"
+    )
+    made.add_argument("--tenant-header", default="x-tenant", help="for the ladder (%(default)s)")
+    made.add_argument("--user-header", default="x-user", help="for the ladder (%(default)s)")
     made.add_argument(
         "--drain-s",
         type=float,
@@ -55,16 +65,31 @@ async def serve(options: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     gateway = Gateway(
-        brokers=options.brokers, name=options.name, pools=options.pool, prefix=options.prefix
+        brokers=options.brokers,
+        name=options.name,
+        pools=options.pool,
+        prefix=options.prefix,
+        spool_path=options.spool,
+    )
+    service = EnvoyService(
+        gateway,
+        defaults=Defaults(options.estimate, options.tenant),
+        degrade=_degrade(gateway, options),
     )
     async with gateway:
-        defaults = Defaults(options.estimate, options.tenant)
-        service = EnvoyService(gateway, defaults=defaults)
         port = await service.start(f"{options.host}:{options.port}")
         logging.info("gateway %s serves Envoy on %s:%d", gateway.id, options.host, port)
         await stopped.wait()
         logging.info("stopping; answers that run have %g s", options.drain_s)
         await service.stop(options.drain_s)
+
+
+def _degrade(gateway: Gateway, options: argparse.Namespace) -> Degrade | None:
+    if options.ladder is None:
+        return None
+    ladder = read_ladder(json.loads(options.ladder.read_text()))
+    headers = (options.tenant_header.lower(), options.user_header.lower())
+    return Degrade(gateway, options.pool[0], ladder, *headers)
 
 
 def _host() -> str:

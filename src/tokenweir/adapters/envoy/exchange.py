@@ -1,9 +1,10 @@
 """One HTTP exchange as Envoy's external processor sees it: request, answer, end."""
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from secrets import token_hex
+from typing import Any
 
+from tokenweir.adapters.envoy.degrade import Degrade
 from tokenweir.adapters.envoy.meter import Meter
 from tokenweir.adapters.envoy.wire_pb2 import (
     Body,
@@ -36,13 +37,33 @@ class Exchange:
     `id` begins with the request's own `x-request-id`, and no client can know it in advance.
     """
 
-    def __init__(self, count: Count) -> None:
+    def __init__(self, count: Count, degrade: Degrade | None = None) -> None:
         self.id = token_hex(8)
         self._count = count
+        self._degrade = degrade
+        self._headers: Mapping[str, str] = {}
+        self._plan: Plan | None = None
         self._kind: Kind | None = None
         self._ask: Ask | None = None
         self._meter: Meter | None = None
         self._calls: list[Call] = []
+
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        """What the body asks for, as arguments of `Gateway.request`; empty: nothing is known."""
+        ask, plan = self._ask, self._plan
+        if ask is None or plan is None:
+            return {}
+        longest = plan.max_tokens
+        found = {
+            "model": plan.model,
+            "operation": OPERATIONS[ask.kind],
+            "input_tokens": ask.input_tokens,
+            "max_tokens": None if longest is None else longest * ask.choices,
+            "sequences": ask.choices,
+            "provider_tier": plan.service_tier or ask.service_tier,
+        }
+        return {**found, "flow": "batch"} if plan.service_tier else found
 
     def hold(self, calls: list[Call]) -> None:
         """These were admitted for this exchange, and are settled with its usage."""
@@ -62,8 +83,8 @@ class Exchange:
             case "request_body":
                 return ProcessingResponse(request_body=self._request_body(request.request_body))
             case "response_headers":
-                self._response(request.response_headers)
-                return ProcessingResponse(response_headers=Change())
+                change = self._response(request.response_headers)
+                return ProcessingResponse(response_headers=change)
             case "response_body":
                 return ProcessingResponse(response_body=self._response_body(request.response_body))
             case "request_trailers":
@@ -72,7 +93,7 @@ class Exchange:
                 return ProcessingResponse(response_trailers=TrailersChange())
 
     def _request(self, headers: Headers) -> Change:
-        found = _read(headers.headers, lambda name: name in _ASKED or name.startswith(OURS))
+        self._headers = found = _read(headers.headers)
         self.id = f"{found.get('x-request-id', '')[:LONGEST_ID]}/{self.id}"
         self._kind = kind_of(found.get(":method", ""), found.get(":path", "").partition("?")[0])
         mutation = HeaderMutation(set_headers=[_set(CALL, self.id)])
@@ -91,23 +112,30 @@ class Exchange:
         except BadInput:
             # The backend answers what it thinks of it; it is charged what it says.
             return Change()
-        mutation = HeaderMutation(set_headers=[_set(*field) for field in _told(ask)])
-        change = CommonResponse(header_mutation=mutation)
-        other = rewritten(ask, Plan(ask.model, ask.max_tokens))
-        if other is not None:
-            mutation.set_headers.append(_set("content-length", str(len(other))))
-            change = CommonResponse(
-                header_mutation=mutation, body_mutation=BodyMutation(body=other)
-            )
-        return Change(response=change)
+        degrade = self._degrade
+        self._plan = plan = (
+            degrade.plan(self._headers, ask) if degrade else Plan(ask.model, ask.max_tokens)
+        )
+        other = rewritten(ask, plan)
+        if other is None:
+            return Change()
+        length = HeaderMutation(set_headers=[_set("content-length", str(len(other)))])
+        body_change = BodyMutation(body=other)
+        return Change(response=CommonResponse(header_mutation=length, body_mutation=body_change))
 
-    def _response(self, headers: Headers) -> None:
-        found = _read(headers.headers, lambda name: name in _ANSWERED)
+    def _response(self, headers: Headers) -> Change:
+        found = _read(headers.headers)
         status = found.get(":status", "")
         self._meter = meter = self._answered()
         meter.begin(int(status) if status.isdigit() else 0, found.get("content-type", ""))
         if headers.end_of_stream:
             meter.feed(b"", True)
+        if self._plan is None or not self._plan.actions:
+            return Change()
+        said = HeaderMutation(
+            set_headers=[_set("tokenweir-actions", ", ".join(self._plan.actions))]
+        )
+        return Change(response=CommonResponse(header_mutation=said))
 
     def _response_body(self, body: Body) -> Change:
         if self._meter is None:
@@ -122,29 +150,10 @@ class Exchange:
         return Meter(self._kind or "chat", self._ask, self._count, self._calls)
 
 
-_NO_FIELD = re.compile(r"[^\x20-\x7e]")  # what a header field may not hold
-_ASKED = frozenset({":method", ":path", "x-request-id"})
-_ANSWERED = frozenset({":status", "content-type"})
-
-
-def _told(ask: Ask) -> list[tuple[str, str]]:
-    """What the rate limit filter may put into descriptors."""
-    found = [
-        ("x-tokenweir-input-tokens", str(ask.input_tokens)),
-        ("x-tokenweir-operation", OPERATIONS[ask.kind]),
-    ]
-    if ask.model:
-        found.append(("x-tokenweir-model", _NO_FIELD.sub("?", ask.model)))
-    if ask.longest_out is not None:
-        found.append(("x-tokenweir-max-tokens", str(ask.longest_out)))
-    return found
-
-
-def _read(headers: HeaderMap, wanted: Callable[[str], bool]) -> Mapping[str, str]:
+def _read(headers: HeaderMap) -> Mapping[str, str]:
     return {
         header.key: (header.raw_value or header.value.encode()).decode("utf-8", "replace")
         for header in headers.headers
-        if wanted(header.key)
     }
 
 

@@ -41,7 +41,7 @@ class RateLimits:
         calls: list[Call] = []
         try:
             for descriptor in request.descriptors:
-                wants.append(wanted(request, descriptor, self._defaults))
+                wants.append(wanted(request, descriptor, self._defaults, self._asked))
             for want in wants:
                 calls.append(await self._admit(want, patience_s))
         except Refused as refusal:
@@ -57,6 +57,10 @@ class RateLimits:
             raise
         await self._hold(wants, calls)
         return verdict.admitted(self._standing(want) for want in wants)
+
+    def _asked(self, call: str) -> Mapping[str, Any]:
+        exchange = self._exchanges.get(call)
+        return exchange.asked if exchange is not None else {}
 
     async def _admit(self, want: Wanted, patience_s: float | None) -> Call:
         arguments: dict[str, Any] = {**want.arguments, "request_id": want.call}

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import grpc
 import grpc.aio
 
+from tokenweir.adapters.envoy.degrade import Degrade
 from tokenweir.adapters.envoy.descriptors import Defaults
 from tokenweir.adapters.envoy.exchange import Exchange
 from tokenweir.adapters.envoy.limits import RateLimits
@@ -28,7 +29,7 @@ _OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.so_reuseport", 0))
 class EnvoyService:
     """Serves one Envoy beside it: both services of a request must be answered by one process.
 
-    `count` estimates the tokens of a text.
+    `count` estimates the tokens of a text; `degrade` is what is done to requests before that.
     """
 
     def __init__(
@@ -37,8 +38,10 @@ class EnvoyService:
         *,
         defaults: Defaults | None = None,
         count: Count = bytes_by_four,
+        degrade: Degrade | None = None,
     ) -> None:
         self._count = count
+        self._degrade = degrade
         self._exchanges: dict[str, Exchange] = {}
         self._limits = RateLimits(gateway, self._exchanges, defaults or Defaults())
         self._server = grpc.aio.server(options=_OPTIONS)
@@ -63,7 +66,7 @@ class EnvoyService:
         _: "grpc.aio.ServicerContext[ProcessingRequest, ProcessingResponse]",
     ) -> AsyncIterator[ProcessingResponse]:
         """One HTTP exchange, message by message; whatever ends it, its calls are settled."""
-        exchange = Exchange(self._count)
+        exchange = Exchange(self._count, self._degrade)
         try:
             async for request in requests:
                 reply = exchange.reply(request)
