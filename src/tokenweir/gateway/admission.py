@@ -17,6 +17,7 @@ from tokenweir.gateway.subject import Subject
 if TYPE_CHECKING:
     from tokenweir.gateway.pool import PoolGate
 
+RESUME_MS = 60_000  # pool time after which revoked work may go on, unless the record says when
 START_MS = 1000  # what to wait before the first decision is known
 
 
@@ -101,7 +102,9 @@ def _is_barred(subject: Subject, pool_ms: int) -> bool:
 
 
 def _until(subject: Subject, pool_ms: int) -> int | None:
-    return subject.barred_until_ms - pool_ms if subject.barred_until_ms else None
+    if subject.barred_until_ms:
+        return subject.barred_until_ms - pool_ms
+    return RESUME_MS if subject.barred == "revoked" else None
 
 
 def _crowded(gate: "PoolGate", request: Request, subject: Subject) -> Denial | None:

@@ -16,11 +16,13 @@ def charged(weights: tuple[int, int, int], uncached: int, cached: int, out: int)
     return (uncached * weights[0] + cached * weights[1] + out * weights[2]) // MILLION
 
 
-def asked(weights: tuple[int, int, int], request: Request) -> int:
-    """Charged tokens that a request asks for: its estimate, or its input and longest answer."""
+def asked(gate: "PoolGate", request: Request) -> int:
+    """Charged tokens that a request asks for: its estimate, or its input and expected output."""
     if request.estimate is not None:
         return request.estimate
-    return charged(weights, request.input_tokens or 0, 0, request.max_tokens or 0)
+    out = gate.outputs.expected(request.subject.name, request.model, request.max_tokens)
+    request.expected_out = out
+    return charged(gate.weights, request.input_tokens or 0, 0, out)
 
 
 def estimate(
@@ -38,7 +40,7 @@ def estimate(
     if uncached is None and request.input_tokens is not None:
         uncached = max(request.uncached, request.input_tokens - cached)
     if out is None:
-        out = request.out or (None if request.uncached or cached else request.max_tokens)
+        out = request.out or (None if request.uncached or cached else _expected(request))
     seen = charged(gate.weights, uncached or 0, cached, out or 0)
     rest = max(request.cost // 1000 - seen, 0) * MILLION
     if uncached is None:
@@ -47,3 +49,7 @@ def estimate(
     elif out is None:
         out = -(-rest // max(gate.weights[2], 1))
     return uncached, cached, out or 0
+
+
+def _expected(request: Request) -> int | None:
+    return request.max_tokens if request.estimate is not None else request.expected_out

@@ -9,16 +9,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import ClassVar
 
 from tokenweir.errors import BadInput, Unavailable
 from tokenweir.gateway.call import Call
 from tokenweir.gateway.disk_spool import DiskSpool, Shelf, remains
 from tokenweir.gateway.follow import Follower, Keys
 from tokenweir.gateway.hearing import ControlRecord
-from tokenweir.gateway.lane import Lane
+from tokenweir.gateway.lane import Lane, OnRevoke
 from tokenweir.gateway.line import MOST_WAITING
 from tokenweir.gateway.link import Link
-from tokenweir.gateway.monotonic import boot_ms, wall_ms
+from tokenweir.gateway.monotonic import boot_ms, left_ms, wall_ms
 from tokenweir.gateway.outlet import Outlet, deliver
 from tokenweir.gateway.pool import PoolGate
 from tokenweir.gateway.request import checked
@@ -49,6 +50,11 @@ class Gateway:
     process is killed: the next one with the same folder tells it.
     """
 
+    _gate_type: ClassVar[type[PoolGate]] = PoolGate
+    _lane_type: ClassVar[type[Lane]] = Lane
+    _outlet_type: ClassVar[type[Outlet]] = Outlet
+    _call_type: ClassVar[type[Call]] = Call
+
     def __init__(
         self,
         *,
@@ -59,9 +65,11 @@ class Gateway:
         spool_bytes: int = SPOOL_BYTES,
         spool_path: Path | None = None,
         most_waiting: int = MOST_WAITING,
+        on_revoke: OnRevoke | None = None,
         clock: Callable[[], int] = boot_ms,
     ) -> None:
         _check(name, pools)
+        self._on_revoke = on_revoke
         # New for each process (R1).
         self.id = f"{name}-{secrets.token_hex(4)}"
         self._clock = clock
@@ -79,11 +87,11 @@ class Gateway:
             self._folder = SpoolFolder(spool_path, spool_bytes, clock, wall_ms)
             self._left = remains(self._folder)
         for pool in pools:
-            gate = PoolGate(pool, self.id, most_waiting=most_waiting)
+            gate = self._gate_type(pool, self.id, most_waiting=most_waiting)
             spool = self._outbox(gate, spool_bytes // len(pools))
-            outlet = Outlet(gate, spool, self._link, self._topics.usage, clock)
+            outlet = self._outlet_type(gate, spool, self._link, self._topics.usage, clock)
             self._outlets[pool] = outlet
-            self._lanes[pool] = Lane(gate, clock, outlet.hurry)
+            self._lanes[pool] = self._lane_type(gate, clock, outlet.hurry)
 
     async def __aenter__(self) -> "Gateway":
         """Start, and return at once."""
@@ -151,18 +159,23 @@ class Gateway:
         sequences: int = 1,
         kv_bytes: int = 0,
         timeout_s: float | None = None,
+        deadline: float | None = None,
         request_id: str | None = None,
         attempt: int = 1,
+        on_revoke: OnRevoke | None = None,
     ) -> Call:
         """A request to enter with `async with`; entering raises `Refused` when it may not go.
 
-        `estimate` is in charged tokens; without it, `input_tokens` and `max_tokens` are weighed.
-        `timeout_s` caps the wait: 0 never waits; None waits as long as the tenant's class may.
+        `estimate` is in charged tokens; without it, `input_tokens` are weighed with the output
+        that the tenant's requests to `model` had before, `max_tokens` at most. `timeout_s` caps
+        the wait (0 never waits, None waits as long as the tenant's class may), and so does
+        `deadline`, a moment on `time.monotonic()`. `on_revoke` is called when the tenant is
+        revoked while this runs: "suspend", "cancel", or "go on", as without it.
         """
         lane = self._lanes.get(pool)
         if lane is None:
             raise BadInput(f"pool is {pool!r}; this gateway serves {', '.join(self._lanes)}")
-        call = Call(
+        call = self._call_type(
             tenant,
             user,
             estimate,
@@ -175,12 +188,13 @@ class Gateway:
             flow,
             sequences,
             kv_bytes,
-            None if timeout_s is None else int(timeout_s * 1000),
+            None if timeout_s is None and deadline is None else _longest(timeout_s, deadline),
             request_id or "",
             attempt,
         )
         checked(call)
-        call._lane, call._task, call.overdue = lane, None, False
+        call._lane, call._task, call.stopped = lane, None, None
+        call.on_revoke = on_revoke or self._on_revoke
         call.actions = ()
         return call
 
@@ -284,6 +298,12 @@ class Gateway:
 async def _checkpoint(folder: SpoolFolder) -> None:
     await asyncio.sleep(CHECKPOINT_S)
     await asyncio.to_thread(folder.checkpoint)
+
+
+def _longest(timeout_s: float | None, deadline: float | None) -> int:
+    """The longest wait in ms that both allow."""
+    waits = [left_ms(deadline)] if deadline is not None else []
+    return min(waits + ([int(timeout_s * 1000)] if timeout_s is not None else []))
 
 
 def _check(name: str, pools: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ from tokenweir.errors import BadRecord
 from tokenweir.gateway.ceilings import Ceiling, Meter, ceilings
 from tokenweir.gateway.stance import stances
 from tokenweir.gateway.subject import Subject
+from tokenweir.gateway.suspend import stop
 from tokenweir.records.control import Barred, ControlDecision, GatewayLeases, Roster
 from tokenweir.records.spec import RANK
 
@@ -33,7 +34,7 @@ def hear(gate: "PoolGate", record: ControlRecord, now_ms: int) -> None:
                 _enrol(gate, record)
         case Barred():
             if assembly.bar(record):
-                _bar(gate, record)
+                _bar(gate, record, now_ms)
     obey(gate, now_ms)
 
 
@@ -119,11 +120,14 @@ def _enrol(gate: "PoolGate", roster: Roster) -> None:
             del gate.subjects[name]
 
 
-def _bar(gate: "PoolGate", barred: Barred) -> None:
+def _bar(gate: "PoolGate", barred: Barred, now_ms: int) -> None:
+    before = {name for name, (reason, _) in gate.barred.items() if reason == "revoked"}
     rows = zip(barred.tenant, barred.reason, barred.until_ms, strict=True)
     gate.barred = {name: (reason, until_ms) for name, reason, until_ms in rows}
     for name, subject in gate.subjects.items():
         subject.barred, subject.barred_until_ms = gate.barred.get(name, (None, 0))
+    stop(gate, before)
+    gate.wake(now_ms)
 
 
 def _limit(gate: "PoolGate", found: dict[tuple[str, str], list[Ceiling]], pool_ms: int) -> None:

@@ -31,7 +31,7 @@ def settle(
     ended: nothing is charged twice.
     """
     if request.state != "admitted":
-        raise AlreadyEnded(request.id, request.status)
+        _reinstate(gate, request)
     sent_uncached, sent_cached, sent_out = (
         request.sent_uncached,
         request.sent_cached,
@@ -42,8 +42,10 @@ def settle(
         cached = max(cached, sent_cached)
         out = max(out, sent_out)
     square(request, charged(gate.weights, uncached, cached, out) * 1000)
-    _release(gate, request)
+    release(gate, request)
     request.state, request.status = "ended", status
+    if request.estimate is None and not estimated and status == "done":
+        gate.outputs.observe(request.subject.name, request.model, out)
     gate.rows.append(
         (
             request.id,
@@ -149,6 +151,19 @@ def refuse(gate: "PoolGate", request: Request, denial: Denial, now_ms: int) -> N
     )
 
 
+def _reinstate(gate: "PoolGate", request: Request) -> None:
+    """A suspended request ends after all: it stands as one that runs."""
+    if request.state != "suspended":
+        raise AlreadyEnded(request.id, request.status)
+    del gate.suspended[request]
+    subject = request.subject
+    subject.suspended -= 1
+    subject.in_flight += 1
+    subject.sequences += request.sequences
+    subject.kv_bytes += request.kv_bytes
+    gate.holds[request] = None
+
+
 def square(request: Request, cost: int) -> None:
     """Make what is charged for a request `cost` milli-tokens."""
     surplus = request.held - cost
@@ -172,7 +187,8 @@ def _adjust(bucket: Bucket, surplus: int, epoch: int) -> None:
         bucket.level += surplus
 
 
-def _release(gate: "PoolGate", request: Request) -> None:
+def release(gate: "PoolGate", request: Request) -> None:
+    """It occupies nothing any more."""
     del gate.holds[request]
     subject = request.subject
     subject.in_flight -= 1

@@ -14,3 +14,8 @@ def boot_ms() -> int:
 def wall_ms() -> int:
     """Unix time in ms, which may jump: only for what outlives this process (T5)."""
     return time.time_ns() // 1_000_000
+
+
+def left_ms(deadline_s: float) -> int:
+    """Milliseconds until a moment on `time.monotonic()`, the clock of event loops; 0 when past."""
+    return max(int((deadline_s - time.monotonic()) * 1000), 0)

@@ -1,12 +1,13 @@
 """One pool at one gateway: the SDK's core. No clock and no I/O: time is passed in."""
 
-from tokenweir.gateway import hearing, ledger, streams, waits
+from tokenweir.gateway import hearing, ledger, streams, suspend, waits
 from tokenweir.gateway.admission import admit
 from tokenweir.gateway.assembly import Assembly
 from tokenweir.gateway.bucket import Bucket
 from tokenweir.gateway.ceilings import Meter
 from tokenweir.gateway.charge import UNKNOWN_WEIGHTS, asked
 from tokenweir.gateway.clock import PoolClock
+from tokenweir.gateway.estimates import Estimates
 from tokenweir.gateway.gauges import gauges
 from tokenweir.gateway.leases import Leases
 from tokenweir.gateway.line import MOST_WAITING, Lines
@@ -64,6 +65,10 @@ class PoolGate:
         self.rows: list[Row] = []
         self.lines = Lines(most_waiting)
         self.dropped: list[Request] = []  # from the lines, and not told yet
+        self.outputs = Estimates()
+        self.revoked: list[Request] = []  # that run for tenants revoked since `take_revoked`
+        self.suspended: dict[Request, int] = {}  # and from which pool time on each may go on
+        self.resume_ms: int | None = None  # own time to look at them
         self.next_ms: int | None = None
         self.hurry = False
         self._sequence = 0
@@ -96,7 +101,7 @@ class PoolGate:
         request.subject = subject
         request.asked_ms = now_ms
         request.decision_ms = self.decision_ms
-        request.cost = 1000 * asked(self.weights, request)
+        request.cost = 1000 * asked(self, request)
         if not request.id:
             self._number += 1
             request.id = f"{self.gateway}/{self._number}"
@@ -121,9 +126,34 @@ class PoolGate:
             waits.dismiss(self, request, Denial("abandoned", None, False), now_ms)
         elif request.state == "admitted":
             ledger.cancel(self, request, now_ms, "abandoned")
+        elif request.state == "suspended":
+            suspend.cancel(self, request, now_ms)
+
+    def take_revoked(self) -> list[Request]:
+        """The requests that run for tenants that have been revoked: `suspend` or `revoke` them."""
+        taken, self.revoked = self.revoked, []
+        return [request for request in taken if request.state == "admitted"]
+
+    def suspend(self, request: Request, now_ms: int) -> None:
+        """Stop a request until its tenant may go on; `serve` returns it when it does."""
+        suspend.suspend(self, request, now_ms)
+
+    def revoke(self, request: Request, now_ms: int) -> None:
+        """End a request whose tenant was revoked, whether it runs or is suspended."""
+        suspend.cancel(self, request, now_ms)
+
+    def promote(self, request: Request, priority: int, now_ms: int) -> None:
+        """Give a request another priority, also while it waits."""
+        if request.state == "waiting":
+            self.lines.promote(request, priority, now_ms)
+            self.next_ms = now_ms
+        elif request.state == "new":
+            request.priority = priority
 
     def wake(self, now_ms: int) -> None:
-        """Something has changed: those who wait may have a chance."""
+        """Something has changed: those who wait or are suspended may have a chance."""
+        if self.suspended:
+            self.resume_ms = self.next_ms = now_ms
         if self.lines.count:
             self.lines.touch_all(now_ms)
             self.next_ms = now_ms
@@ -152,4 +182,10 @@ class PoolGate:
             waits.dismiss(self, request, waits.CLOSING, now_ms)
         for request in tuple(self.holds):
             ledger.leave(self, request, now_ms, "cancelled", False, "closing")
+        for request in tuple(self.suspended):
+            ledger.cancel(self, request, now_ms, "closing")
         return waiting
+
+    def forget(self, now_ms: int) -> None:
+        """The leases are gone from the topic: nothing is obeyed any more."""
+        self.leases.forget(now_ms)

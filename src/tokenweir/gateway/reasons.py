@@ -83,5 +83,20 @@ class AlreadyEnded(TokenweirError):
         super().__init__(f"request {id!r} has ended already ({status}); settle or cancel it once")
 
 
+class Revoked(TokenweirError):
+    """A running request's entitlement was revoked, and its callback had it cancelled.
+
+    `lost_tokens` is what it had used by then, in charged tokens.
+    """
+
+    def __init__(self, id: str, lost_tokens: int) -> None:
+        self.id = id
+        self.lost_tokens = lost_tokens
+        super().__init__(
+            f"request {id!r} was cancelled: its entitlement is revoked "
+            f"({lost_tokens} charged tokens are lost); ask again later"
+        )
+
+
 class Overdue(TokenweirError, TimeoutError):
     """A request ran longer than the pool's longest request and was ended."""

@@ -15,14 +15,14 @@ MOST = 1 << 50  # tokens or bytes: larger numbers are mistakes
 _NUMBERS = ("sequences", "kv_bytes", "attempt")
 _NAMES = ("tenant", "user", "model", "operation", "provider_tier", "id")
 
-State = Literal["new", "waiting", "admitted", "ended"]
+State = Literal["new", "waiting", "admitted", "suspended", "ended"]
 
 
 class Request:
     """A request from asking to its end.
 
-    `estimate` is in charged tokens; without one it comes from `input_tokens` and `max_tokens`
-    with the pool's token weights.
+    `estimate` is in charged tokens; without one it comes from `input_tokens` and the output that
+    the tenant's requests to the model had before, `max_tokens` at most, with the pool's weights.
     """
 
     __slots__ = (

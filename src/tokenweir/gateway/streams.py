@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def produce(gate: "PoolGate", request: Request, uncached: int, cached: int, out: int) -> None:
     """Note what a stream has produced since the last call."""
-    if request.state != "admitted":
+    if request.state not in ("admitted", "suspended"):
         raise AlreadyEnded(request.id, request.status)
     request.uncached += uncached
     request.cached += cached
@@ -36,11 +36,12 @@ def parts(gate: "PoolGate", now_ms: int) -> list[Row]:
     for request in streaming:
         request.dirty = False
         if request.state == "admitted":
-            rows.append(_part(gate, request, now_ms))
+            rows.append(part(gate, request, now_ms))
     return rows
 
 
-def _part(gate: "PoolGate", request: Request, now_ms: int) -> Row:
+def part(gate: "PoolGate", request: Request, now_ms: int, reason: str = "") -> Row:
+    """What it has produced, or waited, since the last row that told it."""
     uncached, cached, out = request.uncached, request.cached, request.out
     cost = charged(gate.weights, uncached, cached, out) * 1000
     if cost > request.held:
@@ -53,7 +54,7 @@ def _part(gate: "PoolGate", request: Request, now_ms: int) -> Row:
         request.model,
         request.operation,
         request.provider_tier,
-        "",
+        reason,
         "part",
         request.flow,
         request.priority,

@@ -26,6 +26,7 @@ class Subject:
         "kv_bytes",
         "kv_limit",
         "leased",
+        "lost",
         "meter",
         "name",
         "on_silence",
@@ -35,6 +36,7 @@ class Subject:
         "sequence_limit",
         "sequences",
         "spent",
+        "suspended",
         "user_meters",
         "waiting",
         "would_refuse",
@@ -59,10 +61,14 @@ class Subject:
         self.first_ms = 0  # pool time of the first admission
         self.spent = 0  # charged tokens since the gateway's start, estimates included
         self.admitted = 0
+        self.suspended = 0  # requests, now
+        self.lost = 0  # charged tokens of revoked work that was cancelled
         self.refused: Counter[Reason] = Counter()
         self.would_refuse: Counter[Reason] = Counter()  # in shadow mode
 
     @property
     def idle(self) -> bool:
         """Nothing is in flight, waits, or is owed: it may be forgotten."""
-        return not (self.leased or self.in_flight or self.waiting or self.bucket.level < 0)
+        return not (
+            self.leased or self.in_flight or self.waiting or self.suspended or self.bucket.level < 0
+        )

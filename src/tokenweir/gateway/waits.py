@@ -11,6 +11,7 @@ from tokenweir.gateway.request import Request
 from tokenweir.gateway.stance import CORE, CORE_WAIT
 from tokenweir.gateway.streams import mark
 from tokenweir.gateway.subject import Subject
+from tokenweir.gateway.suspend import resume
 
 if TYPE_CHECKING:
     from tokenweir.gateway.pool import PoolGate
@@ -50,6 +51,8 @@ def serve(gate: "PoolGate", now_ms: int) -> list[Request]:
     """Admit who may go now, refuse whose wait is over; returns both, and who was dropped."""
     lines = gate.lines
     ended, gate.dropped = gate.dropped, []
+    if gate.resume_ms is not None and gate.resume_ms <= now_ms:
+        ended += resume(gate, now_ms)
     for line in lines.due(now_ms):
         if line.subject.leased:
             lines.withdraw(line.subject)
@@ -62,7 +65,8 @@ def serve(gate: "PoolGate", now_ms: int) -> list[Request]:
     for request in lines.overdue(now_ms):
         dismiss(gate, request, request.denial, now_ms)
         ended.append(request)
-    gate.next_ms = lines.next_ms()
+    moments = (lines.next_ms(), gate.resume_ms)
+    gate.next_ms = min((moment for moment in moments if moment is not None), default=None)
     return ended
 
 
