@@ -6,18 +6,19 @@ back to snapshots in the journal, this needs none.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from streams.checkpoint import Marker, Store, checksum, read_marker
 from streams.dead_letters import dead_letter
 from streams.partition import CHECKPOINT_MS, Outgoing, Place, Unfoldable
 from streams.reading import Message
 from tokenweir.errors import BadRecord
-from tokenweir.events.gather import Flow, Gathering, advance, gather
+from tokenweir.events.count import request_key
+from tokenweir.events.gather import Flow, Gathering, advance, event_ms, gather
 from tokenweir.events.read import Heard, read
 from tokenweir.events.rows import POOLS, changed_rows, from_rows, stored
 from tokenweir.gateway.report import Cut
-from tokenweir.topics import partition_of, pool_key
+from tokenweir.topics import partition_of, partition_of_key, pool_key
 from tokenweir.wire import encode
 
 READER = "events"
@@ -33,7 +34,8 @@ class OutgoingReport(Outgoing):
 
 
 class EventsPartition:
-    """Gathers the messages of one partition.
+    """Gathers the messages of one partition; what another producer's partitioner has put into the
+    wrong one goes to the partition that Kafka's default has for its key.
 
     `sums` are the checksums of the stored rows by their keys, `unfoldable` the offsets that the
     gathering is known to fail on, and how.
@@ -65,9 +67,13 @@ class EventsPartition:
         cuts = advance(self.state, message.append_ms, tick=heard is None and not bad)
         self.has_cut = bool(cuts)
         self.checkpoint_ms = self.checkpoint_ms or self.state.clock_ms
-        if heard is not None:
-            bad = self._gather(heard, message)
         out: list[Outgoing] = [self._report(cut) for cut in cuts]
+        if heard is not None:
+            key = message.key or request_key(heard.event)
+            home = partition_of_key(key, self.place.partitions)
+            if home != self.place.partition:
+                return [*out, self._forward(heard, message, key, home)]
+            bad = self._gather(heard, message)
         return [*out, self._letter(message, bad)] if bad else out
 
     def is_even(self) -> bool:
@@ -126,9 +132,18 @@ class EventsPartition:
             return str(error)
         except Exception as error:
             raise Unfoldable(message.offset, f"{type(error).__name__}: {error}") from error
-        if message.key is None:
-            self.state.counts["unkeyed"] += 1
         return ""
+
+    def _forward(self, heard: Heard, message: Message, key: bytes, home: int) -> Outgoing:
+        """The event for the partition of its key, with its time: what is sent again meets it there.
+
+        A crash may forward it twice, as a producer may send it twice.
+        """
+        self.state.counts["forwarded"] += 1
+        self.state.counts["total_differs"] += heard.total_differs
+        happened_ms = event_ms(heard.event, message.append_ms)
+        event = replace(heard.event, age_ms=None, time_ms=happened_ms)
+        return Outgoing(self.place.topics.events, key, encode(event), home)
 
     def _slot(self, name: str) -> bool:
         return _key(name, True) in self.sums

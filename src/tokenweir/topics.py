@@ -38,8 +38,13 @@ class Topics:
 
 
 def partition_of(pool: str, partitions: int) -> int:
-    """The partition of a pool's records in every topic: Kafka's default, murmur2 of the key."""
-    return int((murmur2(pool.encode()) & 0x7FFFFFFF) % partitions)
+    """The partition of a pool's records in every topic: Kafka's default for the key `pool`."""
+    return partition_of_key(pool.encode(), partitions)
+
+
+def partition_of_key(key: bytes, partitions: int) -> int:
+    """Where Kafka's default partitioner puts a key: murmur2 of its bytes."""
+    return int((murmur2(key) & 0x7FFFFFFF) % partitions)
 
 
 def pool_key(pool: str) -> bytes:

@@ -37,6 +37,11 @@ def count(memory: Memory, event: Event, at_ms: int, now_ms: int) -> tuple[Outcom
     return outcome, row
 
 
+def request_key(event: Event) -> bytes:
+    """A record's key for an event that came without one: all events of a request have the same."""
+    return _joined(event.pool, event.tenant, event.request_id)
+
+
 def _judged(
     memory: Memory, key: int, event: Event, at_ms: int, now_ms: int
 ) -> tuple[Outcome, Row | None]:
@@ -147,5 +152,8 @@ def _kind_hash(key: int, status: Status) -> int:
 
 
 def _hash(*names: str) -> int:
-    joined = "\x00".join(f"{len(name)}:{name}" for name in names)
-    return int.from_bytes(blake2b(joined.encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(blake2b(_joined(*names), digest_size=8).digest(), "little")
+
+
+def _joined(*names: str) -> bytes:
+    return "\x00".join(f"{len(name)}:{name}" for name in names).encode()

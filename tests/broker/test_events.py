@@ -1,0 +1,186 @@
+"""The events worker on a real broker: the totals are right, whatever comes and whoever dies."""
+
+import asyncio
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from streams.tables import EVENT_TABLES, changelog_name
+from tests.broker.deployment import until
+from tests.broker.gathering import COUNTED, Gatherers, Made, Sums, gathering, made, sums_of
+from tests.broker.load import Load
+from tests.broker.test_restore import make_anew
+from tests.chained import Chained
+from tests.unit.gateway.made import ask, obeying
+from tokenweir.core.pool import COUNTERS
+from tokenweir.events.read import from_json
+from tokenweir.gateway import ledger, streams
+from tokenweir.gateway.pool import PoolGate
+from tokenweir.topics import partition_of
+from tokenweir.wire import decode, encode
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
+
+SDK, EVENTS = "chat", "plan"  # pools
+POISON = (b"\x00noise", b"[1]", b'{"pool":"plan","tenant":"gold","id":"x","prompt_tokens":NaN}')
+
+
+async def tell(gatherers: Gatherers, requests: list[Made], pool: str, seed: int) -> None:
+    """Send the requests' events with keys and without, as any partitioner might; every tenth event
+    twice or more.
+    """
+    draw = Random(seed)
+    for request in requests:
+        keys = (request.id.encode(), request.tenant.encode(), pool.encode(), None)
+        key = keys[sum(request.id.encode()) % 4]
+        for content in request.events(pool):
+            for _ in range(draw.choice((1,) * 9 + (draw.choice((2, 5)),))):
+                home = draw.randrange(4) if key is None or draw.random() < 0.2 else None
+                await gatherers.send(content, key, home)
+
+
+def through_the_sdk(requests: list[Made]) -> list[bytes]:
+    """The same requests through a gate that refuses nothing, cut each hundred."""
+    gate = obeying(changes={"mode": "shadow"})
+    reports: list[bytes] = []
+    for number, request in enumerate(requests):
+        settle(gate, request, number)
+        if number % 100 == 99:
+            reports += [cut.aged(number) for cut in gate.cut(number)]
+    return reports
+
+
+def settle(gate: PoolGate, made: Made, now_ms: int) -> None:
+    request = ask(gate, now_ms, made.tenant, 1_000, user="", id=made.id)
+    assert request.state == "admitted"
+    for before, after in zip((0, *made.parts), made.parts, strict=False):
+        streams.produce(gate, request, 0, 0, after - before)
+    ledger.settle(gate, request, now_ms, made.uncached, made.cached, made.out, error=made.error)
+
+
+def folded(state: Chained) -> Sums:
+    """What the control plane has counted for a pool."""
+    sums = Sums()
+    for tenant, row in zip(state.pool.terms.names, state.pool.totals, strict=True):
+        for name in COUNTED:
+            sums[tenant, name] = int(row[COUNTERS.index(name)])
+    return +sums
+
+
+async def test_2000_requests_give_the_control_plane_the_same_totals_as_events_and_from_the_sdk(
+    brokers: str, prefix: str, tmp_path: Path
+) -> None:
+    """67 too: events lie wherever a producer's partitioner puts them."""
+    requests = made(2_000, seed=1)
+    wanted = sums_of(requests)
+    async with gathering(brokers, prefix, tmp_path, "0") as gatherers:
+        deployment = gatherers.deployment
+        await Load(deployment, (SDK, EVENTS)).apply()
+        for value in through_the_sdk(requests):
+            await deployment.send_raw(SDK.encode(), value)
+        await tell(gatherers, requests, EVENTS, seed=2)
+        for number, poison in enumerate(POISON):
+            await gatherers.send(poison, b"gold", number)
+        await gatherers.reported(EVENTS, wanted)
+        quiet = PoolGate(SDK, "quiet")  # reports that say nothing: the pool's time goes on
+
+        async def equal() -> bool:
+            for cut in quiet.cut(0):
+                await deployment.send_raw(SDK.encode(), cut.aged(0))
+            deployment.assert_alive()
+            states = await deployment.states()
+            return all(pool in states and folded(states[pool]) == wanted for pool in (SDK, EVENTS))
+
+        await until(equal, "the same totals in both pools", 60)
+        letters = await deployment.letters()
+        assert {letter.value for letter in letters} == set(POISON)
+        assert {letter.reader for letter in letters} == {"events"}
+
+
+async def test_19_56_killed_at_random_every_event_is_charged_once(
+    brokers: str, prefix: str, tmp_path: Path
+) -> None:
+    chance = Random(56)
+    requests = made(3_000, seed=3)
+    async with gathering(brokers, prefix, tmp_path) as gatherers:
+        told: list[Made] = []
+        for round in range(3):
+            part = requests[1_000 * round : 1_000 * (round + 1)]
+            half = chance.randrange(300, 700)
+            await tell(gatherers, part[:half], EVENTS, seed=round)
+            await asyncio.sleep(chance.random() * 4)
+            gatherers.workers["0"].kill()
+            await tell(gatherers, [*part[half:], *told[-50:]], EVENTS, seed=10 + round)
+            told += part
+            gatherers.work("0")
+        await gatherers.reported(EVENTS, sums_of(requests))
+
+
+async def test_two_workers_share_the_partitions_and_one_dies(
+    brokers: str, prefix: str, tmp_path: Path
+) -> None:
+    requests = made(1_200, seed=5)
+    async with gathering(brokers, prefix, tmp_path) as gatherers:
+        await tell(gatherers, requests[:400], EVENTS, seed=1)
+        gatherers.work("1")
+        await tell(gatherers, requests[400:800], EVENTS, seed=2)
+        await gatherers.reported(EVENTS, sums_of(requests[:800]))
+        gatherers.workers["0"].kill()
+        await tell(gatherers, requests[800:], EVENTS, seed=3)
+        await gatherers.reported(EVENTS, sums_of(requests))
+
+
+async def test_a_worker_that_has_lost_its_tables_goes_on_without_charging_twice(
+    brokers: str, prefix: str, tmp_path: Path
+) -> None:
+    """55: RocksDB and both changelogs gone: the log is gathered again, and repeats are dropped."""
+    requests = made(300, seed=7)
+    async with gathering(brokers, prefix, tmp_path) as gatherers:
+        deployment = gatherers.deployment
+        await tell(gatherers, requests[:200], EVENTS, seed=1)
+        await gatherers.reported(EVENTS, sums_of(requests[:200]))
+        gatherers.workers["0"].kill()
+        shutil.rmtree(tmp_path / "events-0")
+        for table in EVENT_TABLES:
+            await make_anew(deployment, changelog_name(deployment.config, table, "events"))
+        gatherers.work("0")
+        await tell(gatherers, requests[200:], EVENTS, seed=2)
+        await gatherers.reported(EVENTS, sums_of(requests))
+        reports = [
+            decode(record.value) for record in await deployment.read(deployment.topics.usage)
+        ]
+        assert {report.gateway for report in reports} <= {f"events-{home}" for home in range(4)}
+
+
+async def test_an_age_puts_usage_where_it_happened_and_avro_is_an_event_too(
+    brokers: str, prefix: str, tmp_path: Path
+) -> None:
+    async with gathering(brokers, prefix, tmp_path) as gatherers:
+        [request] = made(1, seed=9)
+        first, *_, last = request.events(EVENTS)
+        await gatherers.send({**first, "age_ms": 5_000}, b"k")
+        await gatherers.reported(EVENTS, Sums({
+            (request.tenant, "tokens_uncached"): request.uncached,
+            (request.tenant, "tokens_cached"): request.cached,
+            (request.tenant, "tokens_out"): 100,
+        }))  # fmt: skip
+        [record] = [
+            record
+            for record in await gatherers.deployment.read(gatherers.deployment.topics.usage)
+            if decode(record.value).requests
+        ]
+        report = decode(record.value)
+        [event] = [
+            event
+            for event in await gatherers.deployment.read(gatherers.deployment.topics.events)
+            if event.key == b"k"
+        ]
+        happened_ms = record.timestamp - report.age_ms - report.totals.age_ms[0]
+        assert abs(happened_ms - (event.timestamp - 5_000)) < 250
+        avro = replace(from_json(last).event, id="avro")
+        await gatherers.send(encode(avro), b"k")
+        await gatherers.reported(EVENTS, sums_of([request]))
+        assert record.partition == partition_of(EVENTS, 4)
