@@ -200,6 +200,27 @@ def tail(settings: Any, **given: Any) -> None:
 
 
 @tokenweir.command()
+@click.argument("decision", metavar="DECISION_ID")
+@click.option("--tenant", metavar="NAME", help="The story of one tenant, in words.")
+@OUTPUT
+@connected("brokers", "clickhouse")
+def explain(settings: Any, **given: Any) -> None:
+    """Tell the whole story of a decision: why a request was refused, or got less.
+
+    DECISION_ID is what a refusal and its header tokenweir-decision name. Shows level and tier, what
+    each tenant asked for and got, weights, debts and leases, and the audit half a minute around it:
+    from the history in ClickHouse, or from the journal where that has it not.
+
+    \b
+    Example:
+      tokenweir explain chat@1767323045000 --tenant acme
+    """
+    from tokenweir.cli import explain
+
+    explain.run(settings, **given)
+
+
+@tokenweir.command()
 @click.argument("query")
 @OUTPUT
 @connected("clickhouse")
