@@ -76,7 +76,8 @@ class Lane:
 
     async def rest(self, request: Waiter) -> None:
         """Until a suspended request goes on or ends."""
-        request.begin_wait()
+        if request._future is None or request._future.done():
+            request.begin_wait()
         assert request._future is not None
         await request._future
 
@@ -141,7 +142,7 @@ class Lane:
             if request.state != "admitted":
                 continue  # its callback has ended it
             if wish == "suspend":
-                request._future = None
+                request.begin_wait()
                 self.gate.suspend(request, self.clock())
             elif wish == "cancel":
                 self.gate.revoke(request, self.clock())

@@ -14,7 +14,7 @@ from tokenweir.gateway.line import MOST_WAITING, Lines
 from tokenweir.gateway.reasons import Denial
 from tokenweir.gateway.report import LARGEST, Cut, Heading, reports
 from tokenweir.gateway.request import Request
-from tokenweir.gateway.rows import Row
+from tokenweir.gateway.rows import Gauge, Row
 from tokenweir.gateway.stance import UNDECIDED, Stance
 from tokenweir.gateway.subject import Subject
 from tokenweir.records.control import BarredReason
@@ -164,11 +164,17 @@ class PoolGate:
 
     def cut(self, now_ms: int, closing: bool = False) -> list[Cut]:
         """What has happened since the last cut, as reports to be sent in this order (R2)."""
+        return self._packed(*self._taken(now_ms, closing))
+
+    def _taken(self, now_ms: int, closing: bool) -> tuple[Heading, list[Row], list[Gauge]]:
         hearing.obey(self, now_ms)
         rows = [*self.rows, *streams.parts(self, now_ms)]
         self.rows.clear()  # it may be a list that is kept on disk too
         heading = Heading(self.pool, self.gateway, self.leases.at_ms, closing, now_ms)
-        cuts = reports(heading, self._sequence + 1, rows, gauges(self), self._largest)
+        return heading, rows, gauges(self)
+
+    def _packed(self, heading: Heading, rows: list[Row], gauges: list[Gauge]) -> list[Cut]:
+        cuts = reports(heading, self._sequence + 1, rows, gauges, self._largest)
         self._sequence += len(cuts)
         return cuts
 

@@ -157,7 +157,9 @@ def give(
     gate.hear(decision(now_ms, **(changes or {})), now_ms)
 
 
-def ask(gate: PoolGate, now_ms: int, tenant: str, estimate: int = 1, **fields: Any) -> Request:
+def ask(
+    gate: PoolGate, now_ms: int, tenant: str, estimate: int | None = 1, **fields: Any
+) -> Request:
     request = Request(tenant, fields.pop("user", "bo"), estimate, **fields)
     gate.ask(request, now_ms)
     return request
