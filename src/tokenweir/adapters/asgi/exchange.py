@@ -1,26 +1,23 @@
 """One request on its way: degraded, admitted or refused, passed on, answered."""
 
-import logging
-import time
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
-from secrets import token_hex
 
 from tokenweir.adapters.asgi.body import Gone, with_body
 from tokenweir.adapters.asgi.caller import Caller, Scope, Send, header
 from tokenweir.adapters.asgi.line import Line
 from tokenweir.adapters.asgi.meter import Meter
+from tokenweir.adapters.asgi.replying import replied
 from tokenweir.adapters.asgi.sending import send_answer
 from tokenweir.adapters.asgi.setup import Setup
 from tokenweir.adapters.openai.ask import OPERATIONS, Ask, rewritten
-from tokenweir.adapters.openai.replies import problem, reply
+from tokenweir.adapters.openai.replies import problem
 from tokenweir.gateway import Call, Refused
 from tokenweir.gateway.answers import answer
 from tokenweir.gateway.headers import Header, rate_limit
-from tokenweir.gateway.ladder import Asked, Canned, Plan, Reply, plan
+from tokenweir.gateway.ladder import Plan, plan
 from tokenweir.gateway.standing import Standing
 
-LOG = logging.getLogger(__name__)
 LONGEST_ID = 200
 MOST_ATTEMPTS = 1000
 
@@ -53,7 +50,7 @@ class Exchange:
             await self._setup.app(self._scope, self._line.receive, self._send)
             return
         planned = self._plan(pool, refused=False)
-        if planned.replies and await self._replied(planned, pool):
+        if await self._replied(planned, pool):
             await self._note(planned, pool, "ladder")
             return
         if planned.answered:
@@ -68,7 +65,7 @@ class Exchange:
     async def _turn_away(self, refused: Refused, pool: str) -> None:
         """Do what the ladder has for the refused, or say why and when to come back."""
         planned = self._plan(pool, refused=True)
-        if planned.replies and await self._replied(planned, pool):
+        if await self._replied(planned, pool):
             return
         if planned.spill is not None:
             spill = planned.spill
@@ -175,29 +172,13 @@ class Exchange:
         return plan(ladder, self._standing(pool), ask.model, ask.max_tokens, refused)
 
     async def _replied(self, planned: Plan, pool: str) -> bool:
-        """Answer by the first of the plan's replies that has one."""
-        for step in planned.replies:
-            text = await self._text(step)
-            found = None if text is None else self._reply(text)
-            if found is not None:
-                content_type, body = found
-                headers = self._headers(pool, (*planned.actions, _name(step)))
-                await send_answer(self._send, 200, body, headers, content_type)
-                return True
-        return False
-
-    def _reply(self, text: str) -> tuple[str, bytes] | None:
-        return reply(self._ask, text, token_hex(12), int(time.time()))
-
-    async def _text(self, step: Reply) -> str | None:
-        if isinstance(step, Canned):
-            return step.text
-        name = step.callback if isinstance(step, Asked) else "cache"
-        try:
-            return await self._setup.callbacks[name](self._ask, self._caller)
-        except Exception:
-            LOG.exception("callback %s failed: the ladder goes on without it", name)
-            return None
+        """Answer without the backend, where one of the plan's replies can."""
+        found = await replied(planned, self._setup.callbacks, self._ask, self._caller)
+        if found is None:
+            return False
+        headers = self._headers(pool, (*planned.actions, found.action))
+        await send_answer(self._send, 200, found.body, headers, found.content_type)
+        return True
 
     def _headers(self, pool: str, actions: tuple[str, ...]) -> tuple[Header, ...]:
         headers = rate_limit(self._standing(pool))
@@ -205,16 +186,6 @@ class Exchange:
 
     def _standing(self, pool: str) -> Standing:
         return self._setup.gateway.standing(pool, self._caller.tenant, self._caller.user)
-
-
-def _name(step: Reply) -> str:
-    match step:
-        case Asked(callback):
-            return f"ask={callback}"
-        case Canned():
-            return "canned"
-        case _:
-            return "cache"
 
 
 def _attempt(scope: Scope) -> int:

@@ -81,7 +81,7 @@ def _response(ask: Ask, text: str, id: str, created_s: int) -> tuple[str, bytes]
         "tools": [],
         "usage": {
             "input_tokens": 0,
-            "input_tokens_details": {"cached_tokens": 0},
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
             "output_tokens": 0,
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": 0,
