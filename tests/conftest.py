@@ -16,6 +16,18 @@ from tests import containers
 OWN_OR_CONTAINER = ["own", pytest.param("container", marks=pytest.mark.containers)]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--full", action="store_true", help="experiments at full size, which takes half an hour"
+    )
+
+
+@pytest.fixture(scope="session")
+def full(pytestconfig: pytest.Config) -> bool:
+    """Experiments run at full size: `make experiments`."""
+    return bool(pytestconfig.getoption("--full"))
+
+
 def choices(variable: str) -> list[Any]:
     given = os.environ.get(variable)
     return OWN_OR_CONTAINER if given is None else [pytest.param(given, id="given")]
