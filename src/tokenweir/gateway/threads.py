@@ -246,6 +246,16 @@ class SyncGateway:
         """The gateway's id, new for each process (R1)."""
         return self._gateway.id
 
+    @property
+    def pools(self) -> tuple[str, ...]:
+        """The pools that it serves."""
+        return self._gateway.pools
+
+    @property
+    def left_reports(self) -> int:
+        """As `Gateway.left_reports`."""
+        return self._gateway.left_reports
+
     def start(self) -> None:
         """Begin to report and to follow, in the background; once."""
         self._thread.start()

@@ -1,155 +1,120 @@
-"""Revoked work in the core: when it stops, what it holds then, and when it goes on.
+"""A machine that sleeps, and gates that are cut off for long, on clocks that are passed in."""
 
-own time   1 000 admitted ── 2 000 revoked ── (until_ms, or 62 000) goes on ── settled
-"""
+import time
 
-from tests.unit.gateway.made import EPOCH_MS, ask, barred, give, obeying, reason, settle
-from tokenweir.gateway import ledger, streams
+import pytest
+
+from tests.unit.gateway.made import (
+    EPOCH_MS,
+    POOL,
+    admitted,
+    ask,
+    decision,
+    give,
+    leases,
+    obeying,
+    reason,
+    roster,
+    settle,
+)
+from tokenweir.gateway import monotonic
+from tokenweir.gateway.monotonic import boot_ms
 from tokenweir.gateway.pool import PoolGate
-from tokenweir.gateway.request import Request
 
-LEASE = ("pre", 1000, 1000, 0)
+MINUTE_MS = 60_000
+ASLEEP_MS = 10 * MINUTE_MS
 
-
-def running(produced: int = 100, estimate: int = 500) -> tuple[PoolGate, Request]:
-    gate = obeying(LEASE, expires_ms=10**9)
-    request = ask(gate, 1000, "pre", estimate)
-    streams.produce(gate, request, 0, 0, produced)
-    return gate, request
+#  own time   0 ── lease ── 15 000 ── floor ── 600 000 ── ended
+#             awake ─ 1 000 ┆    asleep     ┆ 601 000 ─ awake
 
 
-def revoke(gate: PoolGate, at_ms: int, until_ms: int = 0) -> list[Request]:
-    gate.hear(barred(at_ms, ("pre", "revoked", until_ms)), at_ms)
-    return gate.take_revoked()
+def test_after_ten_minutes_asleep_leases_and_floors_have_ended() -> None:
+    gate = obeying(("ela", 100, 100, 10), pot=(100, 100))
+    assert admitted(gate, 1000, "ela", 10) == 10
+    awake_ms = 1000 + ASLEEP_MS
+    assert admitted(gate, awake_ms, "ela", 10) == 0
+    assert reason(ask(gate, awake_ms, "ela")) == "silent"
+    assert gate.leases.phase == "ended"
+    assert gate.leases.pot.level == 0
 
 
-def test_running_requests_of_a_newly_revoked_tenant_are_named_once() -> None:
-    gate, request = running()
-    other = ask(gate, 1000, "gua", 1)
-    assert revoke(gate, 2000) == [request]
-    assert other.state != "ended"
-    assert revoke(gate, 3000) == []
+def test_a_sleep_that_the_floor_outlives_leaves_one_interval_of_the_floor() -> None:
+    gate = obeying(("ela", 100, 100, 10))
+    assert admitted(gate, 1000, "ela", 10) == 10
+    assert admitted(gate, 9 * MINUTE_MS, "ela", 10) == 1
+    assert gate.leases.phase == "floor"
 
 
-def test_what_runs_goes_on_unless_it_is_stopped_and_nothing_new_is_admitted() -> None:
-    gate, request = running()
-    revoke(gate, 2000)
-    refused = ask(gate, 2000, "pre", 1)
-    assert reason(refused) == "revoked"
-    assert refused.denial is not None
-    assert refused.denial.retry_ms == 60_000
-    settle(gate, request, 2500, 400)
-    assert request.status == "done"
+def test_the_first_lease_after_a_sleep_mints_no_burst() -> None:
+    gate = obeying(("ela", 100, 100, 10))
+    awake_ms = 1000 + ASLEEP_MS
+    give(gate, awake_ms, ("ela", 100, 100, 10))
+    assert admitted(gate, awake_ms, "ela", 10) == 0
+    assert admitted(gate, awake_ms + 500, "ela", 10) == 5
 
 
-def test_a_suspended_request_keeps_what_it_produced_and_returns_the_rest() -> None:
-    gate, request = running(produced=100, estimate=500)
-    revoke(gate, 2000)
-    gate.suspend(request, 2000)
-    subject = gate.subjects["pre"]
-    assert (request.state, subject.in_flight, subject.sequences, subject.spent) == (
-        "suspended",
-        0,
-        0,
-        100,
-    )
-    row = gate.rows[-1]
-    assert (row[7], row[8], row[14]) == ("revoked", "part", 100)
+def test_a_lease_that_was_renewed_before_the_sleep_is_capped_by_its_burst() -> None:
+    gate = obeying(("ela", 100, 100, 10), expires_ms=20 * MINUTE_MS, floor_expires_ms=10**9)
+    assert admitted(gate, 1000 + ASLEEP_MS, "ela", 10) == 10
 
 
-def test_it_goes_on_at_the_time_that_the_record_names() -> None:
-    gate, request = running()
-    revoke(gate, 2000, until_ms=5000)
-    gate.suspend(request, 2000)
-    assert gate.serve(2000) == []
-    assert gate.next_ms == 5000
-    assert gate.serve(4999) == []
-    assert gate.serve(5000) == [request]
-    settle_out(gate, request, 6000, 450)
-    assert gate.subjects["pre"].spent == 450
-    assert [row[14] for row in gate.rows] == [100, 350]
+def test_what_was_running_and_waiting_when_it_fell_asleep_ends() -> None:
+    gate = obeying(("ela", 100, 100, 10), ("gua", 10, 10, 0))
+    running = ask(gate, 1000, "ela", 10)
+    ask(gate, 1000, "gua", 50)
+    waiting = ask(gate, 1000, "gua", 50)
+    assert waiting.state == "waiting"
+    awake_ms = 1000 + ASLEEP_MS
+    assert gate.serve(awake_ms) == [waiting]
+    assert running in gate.expire(awake_ms)
+    (cut,) = gate.cut(awake_ms)
+    assert sum(cut.report.totals.in_flight) == 0
 
 
-def test_it_goes_on_after_a_minute_where_the_record_names_no_time() -> None:
-    gate, request = running()
-    revoke(gate, 2000)
-    gate.suspend(request, 2000)
-    gate.hear(barred(10_000), 10_000)  # nobody is barred any more
-    assert gate.serve(10_000) == []
-    assert gate.next_ms == 62_000
-    assert gate.serve(62_000) == [request]
-    assert request.state == "admitted"
+def test_an_acknowledgement_that_slept_does_not_stop_the_pool_for_as_long() -> None:
+    """A report was on its way when the machine fell asleep, and was appended ten minutes later."""
+    gate = obeying(("ela", 100, 100, 10))
+    awake_ms = 1000 + ASLEEP_MS
+    gate.acknowledged(EPOCH_MS + awake_ms, 1000, awake_ms)
+    give(gate, awake_ms, ("ela", 100, 100, 10))
+    assert gate.leases.phase == "lease"
+    assert admitted(gate, awake_ms + 1000, "ela", 10) == 10
 
 
-def test_it_stays_suspended_while_it_is_barred_or_tokens_lack() -> None:
-    gate, request = running()
-    revoke(gate, 2000)
-    gate.suspend(request, 2000)
-    assert gate.serve(2000) == []
-    assert gate.serve(62_000) == []  # still in the record
-    gate.hear(barred(63_000), 63_000)
-    give(gate, 63_000, ("pre", 0, 0, 0), expires_ms=10**9)
-    assert gate.serve(63_000) == []
-    give(gate, 64_000, LEASE, expires_ms=10**9)
-    assert gate.next_ms == 64_000
-    assert gate.serve(64_000) == []
-    assert gate.next_ms == 64_001
-    assert gate.serve(64_001) == [request]
+def test_our_clock_counts_the_time_asleep_and_no_step_of_the_wall(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        assert monotonic._CLOCK == time.CLOCK_BOOTTIME
+    before = boot_ms()
+    monkeypatch.setattr(time, "time_ns", lambda: 0)
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    assert before <= boot_ms() < before + 60_000
 
 
-def test_the_rest_is_asked_for_and_charged_when_it_goes_on() -> None:
-    gate, request = running(produced=100, estimate=500)
-    revoke(gate, 2000, until_ms=5000)
-    gate.suspend(request, 2000)
-    gate.serve(5000)
-    subject = gate.subjects["pre"]
-    assert subject.bucket.level == 600_000  # a full bucket less the 400 that are left to do
-    assert (subject.spent, subject.admitted, subject.in_flight) == (500, 1, 1)
-    settle_out(gate, request, 5000, 300)
-    assert subject.bucket.level == 800_000
-    assert subject.spent == 300
+QUOTA = 100_000  # tokens a minute, over four gateways
 
 
-def test_cancelled_work_is_lost_and_counted() -> None:
-    gate, request = running(produced=100, estimate=500)
-    revoke(gate, 2000)
-    gate.revoke(request, 2000)
-    subject = gate.subjects["pre"]
-    #  what it has produced, and an estimate of its input, which nobody has told
-    assert (request.status, subject.lost, subject.spent) == ("cancelled", 500, 500)
-    assert gate.rows[-1][7:9] == ("revoked", "cancelled")
-
-
-def test_suspended_work_that_is_given_up_is_lost() -> None:
-    gate, request = running(produced=100)
-    revoke(gate, 2000)
-    gate.suspend(request, 2000)
-    gate.abandon(request, 3000)
-    subject = gate.subjects["pre"]
-    assert (request.state, subject.lost, subject.spent, subject.suspended) == ("ended", 100, 100, 0)
-    assert gate.suspended == {}
-    assert subject.in_flight == 0
-
-
-def test_a_backend_that_could_not_stop_is_charged_what_it_did() -> None:
-    gate, request = running(produced=100)
-    revoke(gate, 2000)
-    gate.suspend(request, 2000)
-    streams.produce(gate, request, 0, 0, 50)
-    settle_out(gate, request, 3000, 150)
-    subject = gate.subjects["pre"]
-    assert (subject.spent, subject.lost, subject.in_flight, subject.sequences) == (150, 0, 0, 0)
-
-
-def test_suspended_work_does_not_expire_and_ends_with_the_gateway() -> None:
-    gate, request = running()
-    revoke(gate, 2000)
-    gate.suspend(request, 2000)
-    assert gate.expire(10**7) == []
-    gate.close(10**7)
-    assert request.status == "cancelled"
-    assert gate.clock.at(10**7) == EPOCH_MS + 10**7
-
-
-def settle_out(gate: PoolGate, request: Request, now_ms: int, out: int) -> None:
-    ledger.settle(gate, request, now_ms, 0, 0, out)
+def test_four_gates_that_are_cut_off_spend_no_more_than_the_quota() -> None:
+    """Each has its ceiling of this window and of the next, and no more comes."""
+    gates = [PoolGate(POOL, f"edge-{place}") for place in range(4)]
+    ceilings = [
+        ("ela", "", f"w{number}", number * MINUTE_MS, (number + 1) * MINUTE_MS, QUOTA // 4)
+        for number in (0, 1)
+    ]
+    for gate in gates:
+        gate.acknowledged(EPOCH_MS, 0, 0)
+        gate.hear(roster({"ela": "allow"}), 0)
+        lease = leases(gate.gateway, ("ela", 10**6, 10**6, 0), ceilings=ceilings)
+        gate.hear(lease, 0)
+        gate.hear(decision(), 0)
+    spent = [0, 0, 0]
+    for now_ms in range(0, 3 * MINUTE_MS, 500):
+        for gate in gates:
+            for _ in range(5):
+                request = ask(gate, now_ms, "ela", 1000)
+                if request.state == "admitted":
+                    settle(gate, request, now_ms, 1000)
+                    spent[now_ms // MINUTE_MS] += 1000
+    # `allow` admits without a lease, but never above a quota; of the third window nothing is known.
+    assert spent == [QUOTA, QUOTA, 0]
