@@ -138,9 +138,17 @@ def change_words(change: Change) -> str:
     """One audit entry as a sentence."""
     taken = f" from {_some(change.lost)}" if change.lost else ""
     given = f" to {_some(change.gained)}" if change.gained else ""
-    amount = f" {change.amount} {change.unit}" if change.amount else ""
-    moved = f", {change.before} → {change.after}" if change.before or change.after else ""
+    amount = f" {_in_unit(str(change.amount), change.unit)}" if change.amount else ""
+    states = [_in_unit(state, change.unit) for state in (change.before, change.after)]
+    moved = f", {' → '.join(states)}" if any(states) else ""
     return f"{change.kind} of {change.subject}:{amount}{taken}{given}{moved}: {change.why}"
+
+
+def _in_unit(text: str, unit: str) -> str:
+    """A rate as people read it; whatever else as it stands, a number with its unit."""
+    if not text.lstrip("-").isdigit():
+        return text
+    return figures.rate(int(text)) if unit == "milli-tokens/s" else f"{text} {unit}".strip()
 
 
 def _some(tenants: Sequence[str]) -> str:

@@ -20,12 +20,13 @@ from tokenweir.gateway.ladder import (
 )
 from tokenweir.records.spec import CLASSES
 
-FIELDS = ("from", "action", "classes", "on", "do")
+# Not `on`: YAML 1.1 reads that as true.
+FIELDS = ("from", "action", "classes", "when", "do")
 Choice = TypeVar("Choice")
 
 
 def read_ladder(data: object) -> Ladder:
-    """The ladder in a list of rungs: `from`, `action`, `classes`, `on` and `do`.
+    """The ladder in a list of rungs: `from`, `action`, `classes`, `when` and `do`.
 
     Raises `BadInput` with every problem that it has, a line each.
     """
@@ -45,14 +46,14 @@ def _rung(entry: object, at: str, problems: list[str]) -> Rung:
         if name not in FIELDS:
             problems.append(f"{at}.{name}: not known; allowed are {', '.join(FIELDS)}")
     steps = _list(f"{at}.do", given.get("do"), problems)
-    on = _one_of(f"{at}.on", given.get("on", "every"), ("every", "refused"), problems)
+    when = _one_of(f"{at}.when", given.get("when", "asked"), ("asked", "refused"), problems)
     classes = _list(f"{at}.classes", given.get("classes", []), problems)
     return Rung(
-        steps=tuple(_steps(steps, f"{at}.do", on == "refused", problems)),
+        steps=tuple(_steps(steps, f"{at}.do", when == "refused", problems)),
         tier=_one_of(f"{at}.from", given.get("from", TIERS[0]), TIERS, problems),
         action=_one_of(f"{at}.action", given.get("action", ACTIONS[0]), ACTIONS, problems),
         classes=frozenset(_one_of(f"{at}.classes", name, CLASSES, problems) for name in classes),
-        refused=on == "refused",
+        refused=when == "refused",
     )
 
 

@@ -328,7 +328,7 @@ class TestLadder:
             },
             {"from": "hard_degrade", "do": [{"cache": "first"}, {"ask": "knowledge"}]},
             {"from": "circuit_break", "do": [{"canned": "Busy."}]},
-            {"on": "refused", "do": [{"ask": "ticket"}]},
+            {"when": "refused", "do": [{"ask": "ticket"}]},
         ]
     )
 
@@ -407,7 +407,7 @@ class TestLadder:
     async def test_a_refused_request_spills_to_another_pool_and_is_metered_there(self) -> None:
         pool, seen = Pool(pools=(POOL, "payg")), list[Any]()
         spill = {"pool": "payg", "model": "p"}
-        ladder = read_ladder([{"on": "refused", "do": [{"spill": spill}]}])
+        ladder = read_ladder([{"when": "refused", "do": [{"spill": spill}]}])
         app = door(pool, backend({**ANSWER, "usage": USAGE}, seen=seen), ladder=ladder)
         answer = await Client(app, HELLO).ask()
         # The other pool has no decision either: its refusal is not the one that is told.
@@ -418,7 +418,7 @@ class TestLadder:
         ladder = read_ladder(
             [
                 {"do": [{"ask": "kb"}, {"cache": "only"}]},
-                {"on": "refused", "do": [{"spill": {"pool": "x"}}]},
+                {"when": "refused", "do": [{"spill": {"pool": "x"}}]},
             ]
         )
         with pytest.raises(BadInput) as caught:

@@ -120,9 +120,9 @@ def test_a_tenants_story_is_told_in_sentences(story: Story) -> None:
         "Since the decision before, it had spent 8k tokens, 12 requests (4k tokens) were refused,"
         " and 3 waited.",
         "The decision before had granted it 9k/s.",
-        "2026-05-29 12:00:00.000 UTC: tier of pool-a: 5 milli-tokens/s from spot-1 to acme, normal"
+        "2026-05-29 12:00:00.000 UTC: tier of pool-a: 0.005/s from spot-1 to acme, normal"
         " → soft_degrade: the level was above 0.7 for 2 decisions.",
-        "2026-05-29 12:00:01.000 UTC: tier of pool-a: 5 milli-tokens/s from spot-1 to acme, normal"
+        "2026-05-29 12:00:01.000 UTC: tier of pool-a: 0.005/s from spot-1 to acme, normal"
         " → soft_degrade: later.",
     ]
 

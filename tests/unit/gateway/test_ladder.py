@@ -22,8 +22,8 @@ LADDER = read_ladder(
             "classes": ["elastic"],
             "do": [{"cache": "first"}, {"ask": "knowledge_base"}],
         },
-        {"on": "refused", "classes": ["elastic"], "do": [{"ask": "ticket"}, {"canned": "Busy."}]},
-        {"on": "refused", "classes": ["dedicated"], "do": [{"spill": {"pool": "payg"}}]},
+        {"when": "refused", "classes": ["elastic"], "do": [{"ask": "ticket"}, {"canned": "Busy."}]},
+        {"when": "refused", "classes": ["dedicated"], "do": [{"spill": {"pool": "payg"}}]},
     ]
 )
 
@@ -99,8 +99,8 @@ def test_every_problem_is_told_with_its_place_and_what_is_allowed() -> None:
         read_ladder(
             [
                 {"from": "warm", "do": [{"max_tokens": 0}, {"smaller": 1}]},
-                {"classes": ["vip"], "on": "refused", "do": [{"model": {"a": "b"}}]},
-                {"when": "now", "do": "canned"},
+                {"classes": ["vip"], "when": "refused", "do": [{"model": {"a": "b"}}]},
+                {"on": "now", "do": "canned"},
                 "rung",
             ]
         )
@@ -111,7 +111,7 @@ def test_every_problem_is_told_with_its_place_and_what_is_allowed() -> None:
         "ladder[0].from is 'warm'; allowed are normal, soft_degrade, hard_degrade, circuit_break",
         "ladder[1].do[0] is {'model': {'a': 'b'}}; allowed is one of cache, ask, canned, spill",
         "ladder[1].classes is 'vip'; allowed are preemptible, spot, elastic, guaranteed, dedicated",
-        "ladder[2].when: not known; allowed are from, action, classes, on, do",
+        "ladder[2].on: not known; allowed are from, action, classes, when, do",
         "ladder[2].do is 'canned'; allowed is a list",
         "ladder[3] is 'rung'; allowed is a mapping",
         "ladder[3].do is None; allowed is a list",
