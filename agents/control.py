@@ -6,6 +6,7 @@ import faust
 
 from streams.app import worker_app
 from streams.config import Config
+from streams.control_metrics import serve_metrics
 from streams.core import Core
 from streams.folding import Folding
 from streams.log import Log
@@ -39,7 +40,9 @@ def add_control_agent(app: faust.App, usage: str, folding: Folding[Any]) -> None
             end_process("the control agent", error)
 
 
-def run_control(config: Config, core: Core[Any] = CORE) -> NoReturn:
+def run_control(
+    config: Config, core: Core[Any] = CORE, metrics_port: int | None = None
+) -> NoReturn:
     """Run one control worker until it is asked to end; exits 1 if anything is not as it must be."""
     brokers = ready_topics(config)
     choose_loop()
@@ -49,4 +52,6 @@ def run_control(config: Config, core: Core[Any] = CORE) -> NoReturn:
     source = UsageLog(core, topics, config.partitions)
     folding = Folding(source, app, declare_tables(app, config), publisher, reader)
     add_control_agent(app, topics.usage, folding)
+    if metrics_port is not None:
+        serve_metrics(metrics_port, folding, topics)
     run_worker(app, config)

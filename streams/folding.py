@@ -5,6 +5,7 @@ group; when that changes it is thrown away, and loaded again from the tables.
 """
 
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -18,6 +19,7 @@ from streams.publish import Publisher
 from streams.reading import Message, judge
 from streams.source import Folded, Source
 from streams.tables import PartitionTables, Tables
+from streams.work import Work
 
 log = logging.getLogger(__name__)
 S = TypeVar("S", bound=Folded)
@@ -54,6 +56,7 @@ class Folding(Generic[S]):
         self.publisher, self.reader = publisher, reader
         self.kept: dict[int, Keeping[S]] = {}
         self.unfoldable: dict[int, dict[int, str]] = {}  # partition: offset: reason
+        self.work = Work()
 
     async def take(self, event: Any) -> None:
         """Fold the event's message, if it is its turn; what is missing before it comes first.
@@ -110,6 +113,7 @@ class Folding(Generic[S]):
 
     async def _step(self, keeping: Keeping[S], message: Message) -> None:
         out = keeping.state.take(message)
+        self.work.note(out, keeping.state.place.topics.control)
         if out:
             await self.publisher.send(keeping.state.place.partition, out)
 
@@ -153,6 +157,7 @@ class Folding(Generic[S]):
         state = keeping.state
         if not state.is_even():
             return
+        start_s = time.monotonic()
         await self.publisher.settle()
         self._check(keeping.generation)
         rows = state.changed_rows()
@@ -163,6 +168,7 @@ class Folding(Generic[S]):
         for message in keeping.held:
             message.ack(self.app.consumer)
         keeping.held.clear()
+        self.work.checkpointed(time.monotonic() - start_s)
 
     def _check(self, generation: int) -> None:
         if generation != self._now():
