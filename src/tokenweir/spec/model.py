@@ -190,7 +190,9 @@ class Tenant(Fields):
     )
     suspended: bool = default(False, "true: it gets nothing.")
     on_silence: OnSilence | None = default(None, "Instead of its class's on_silence.")
-    tags: dict[Text, Text] = default({}, "For showback: team: search.")
+    tags: dict[Text, Text] = default(
+        {}, "For showback: team: search. Refusals tell raise_limit_url, where its limit is raised."
+    )
 
 
 class Unknown(Fields):
