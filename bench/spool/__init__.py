@@ -1,0 +1,1 @@
+"""What it costs to keep what was settled over the end of the process."""
