@@ -8,6 +8,7 @@ from streams.app import worker_app
 from streams.config import Config
 from streams.events_clock import ReportPublisher, Ticks
 from streams.events_log import EventsLog
+from streams.events_metrics import serve_metrics
 from streams.folding import Folding
 from streams.log import Log
 from streams.tables import EVENT_TABLES, declare_tables
@@ -45,7 +46,7 @@ def add_ticks(app: faust.App, events: str, ticks: Ticks) -> None:
     app.timer(interval=TICK_S)(tick)
 
 
-def run_events(config: Config) -> NoReturn:
+def run_events(config: Config, metrics_port: int | None = None) -> NoReturn:
     """Run one events worker until it is asked to end; exits 1 if anything is not as it must be."""
     brokers = ready_topics(config)
     choose_loop()
@@ -61,4 +62,6 @@ def run_events(config: Config) -> NoReturn:
     )
     add_events_agent(app, topics.events, folding)
     add_ticks(app, topics.events, ticks)
+    if metrics_port is not None:
+        serve_metrics(metrics_port, folding, ticks)
     run_worker(app, config, ROLE)

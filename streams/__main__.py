@@ -65,19 +65,21 @@ def topics_command() -> None:
 
 
 @click.command("control")
-def control_command() -> None:
+@click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve /metrics on loopback.")
+def control_command(metrics_port: int | None) -> None:
     """Run one control worker: fold usage, decide, publish. TOKENWEIR_WORKER names it."""
     from agents.control import run_control
 
-    run_control(read_config(os.environ))
+    run_control(read_config(os.environ), metrics_port=metrics_port)
 
 
 @click.command("events")
-def events_command() -> None:
+@click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve /metrics on loopback.")
+def events_command(metrics_port: int | None) -> None:
     """Gather the events of gateways in other languages into reports. TOKENWEIR_WORKER names it."""
     from agents.events import run_events
 
-    run_events(read_config(os.environ))
+    run_events(read_config(os.environ), metrics_port)
 
 
 @click.command("history")

@@ -48,6 +48,7 @@ class Stack:
     config: Config
     environ: Mapping[str, str]
     workers: int = 1
+    events: bool = False  # gather single events of other gateways too
     parts: list[Part] = field(default_factory=list)
     _turn: threading.Lock = field(default_factory=threading.Lock)
     _locked: IO[str] | None = None
@@ -131,6 +132,8 @@ class Stack:
             for worker in range(self.workers)
         ]
         workers.append(worker_part("history", "history", self.environ, self.config))
+        if self.events:
+            workers.append(worker_part("events", "events", self.environ, self.config))
         self.parts += workers
         at_once(start, workers)
         write_state(self.config, self.parts)

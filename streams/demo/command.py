@@ -98,10 +98,11 @@ def demo_command(
 
 @click.command("up", short_help="Start the whole stack, without a load.")
 @workers_option
-def up_command(workers: int) -> None:
+@click.option("--events", is_flag=True, help="Gather events of gateways in other languages too.")
+def up_command(workers: int, events: bool) -> None:
     """Start a broker, ClickHouse, the control plane and the history, and stay until Ctrl-C."""
     console = _console()
-    with _errors(), _stack(None, workers, console) as (stack, config):
+    with _errors(), _stack(None, workers, console, events) as (stack, config):
         console.print(_addresses(config), highlight=False, soft_wrap=True)
         while True:
             for line in stack.tend(time.monotonic()):
@@ -117,11 +118,11 @@ def _console() -> Console:
 
 @contextmanager
 def _stack(
-    running: Config | None, workers: int, console: Console
+    running: Config | None, workers: int, console: Console, events: bool = False
 ) -> Iterator[tuple[Stack, Config]]:
     """The stack that is running, or one from its start to its end; SIGTERM ends it as Ctrl-C."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    stack = Stack(read_config(os.environ), os.environ, workers)
+    stack = Stack(read_config(os.environ), os.environ, workers, events)
     if running is not None:
         console.print(f"Using the stack that runs in {_shown(running.data)}", style="dim")
         stack = Stack(running, os.environ, workers=0)

@@ -1,7 +1,9 @@
 """Events workers as processes, and what they report looked at from outside."""
 
+import asyncio
 import json
 import os
+import socket
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
@@ -10,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.request import urlopen
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from streams.config import CHECKOUT
 from streams.parts import environment
@@ -88,14 +93,16 @@ class Gatherers:
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
         self.workers: dict[str, Child] = {}
+        self.ports: dict[str, int] = {}  # where a worker's metrics are
 
     def work(self, name: str = "0") -> Child:
         """Start a worker, or start it again."""
         config = self.deployment.config
         if name not in self.workers:
+            self.ports[name] = free_port()
             self.workers[name] = Child(
                 f"events-{name}",
-                [sys.executable, "-m", "streams", "events"],
+                [sys.executable, "-m", "streams", "events", f"--metrics-port={self.ports[name]}"],
                 log=config.data / f"events-{name}.log",
                 env=environment(os.environ, config, name),
                 cwd=CHECKOUT,
@@ -142,9 +149,34 @@ class Gatherers:
 
         return await until(equal, "all events in reports", deadline_s, pause_s=0.3)
 
+    async def begun(self, pool: str, requests: int) -> None:
+        """Wait until the pool's reports tell of so many requests."""
+
+        async def enough() -> bool:
+            found = await self.sums(pool)
+            return sum(n for (_, name), n in found.items() if name == "requests") >= requests
+
+        await until(enough, f"{requests} requests in reports", 60)
+
+    async def counts(self, name: str = "0") -> Counter[str]:
+        """What became of the events of a worker's partitions, as its metrics say."""
+        url = f"http://127.0.0.1:{self.ports[name]}/metrics"
+        text = await asyncio.to_thread(lambda: urlopen(url, timeout=5).read().decode())
+        counts: Counter[str] = Counter()
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples if family.name == "tokenweir_events" else ():
+                counts[sample.labels["outcome"]] += int(sample.value)
+        return +counts
+
     def stop(self) -> None:
         for worker in self.workers.values():
             worker.kill()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
 
 
 def add(sums: Sums, report: UsageReport) -> None:
