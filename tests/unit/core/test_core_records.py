@@ -159,3 +159,15 @@ def test_all_whom_no_spec_knows_have_one_lease() -> None:
     decided = advance(pool, START + 1_000)
     assert decided is not None
     assert decided.leases[0].tenant == ["*"]
+
+
+def test_the_roster_says_where_a_limit_is_raised_where_an_entitlement_does() -> None:
+    tagged = replace(tenant("a", "spot"), tags={"raise_limit_url": "https://limits.example/a"})
+    for claims, urls in (
+        ((tagged, tenant("b", "spot")), ["https://limits.example/a", ""]),
+        ((tenant("b", "spot"),), []),
+    ):
+        decided = advance(pool_with(spec(*claims)), START)
+        assert decided is not None
+        assert decided.roster is not None
+        assert decided.roster.raise_limit == urls

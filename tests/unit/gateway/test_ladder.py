@@ -1,4 +1,8 @@
+import re
+from pathlib import Path
+
 import pytest
+import yaml
 
 from tokenweir.errors import BadInput
 from tokenweir.gateway.ladder import Asked, Cached, Canned, Plan, Spilled, plan
@@ -116,3 +120,12 @@ def test_every_problem_is_told_with_its_place_and_what_is_allowed() -> None:
         "ladder[3] is 'rung'; allowed is a mapping",
         "ladder[3].do is None; allowed is a list",
     ]
+
+
+def test_the_ladders_on_the_page_and_in_the_example_are_good() -> None:
+    root = Path(__file__).parents[3]
+    page = (root / "docs" / "http.md").read_text(encoding="utf-8")
+    found = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    assert found
+    for text in (*found, (root / "examples" / "ladder.yaml").read_text(encoding="utf-8")):
+        assert read_ladder(yaml.safe_load(text))

@@ -153,7 +153,7 @@ def _pieces(value: object) -> Iterator[str | int]:
             yield value
     elif isinstance(value, int) and not isinstance(value, bool):
         yield 1
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         for name, part in value.items():
             if name not in ("type", "role", "data", "b64_json"):
                 yield from _pieces(part)

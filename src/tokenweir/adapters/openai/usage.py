@@ -55,7 +55,7 @@ def text_of(answer: Mapping[str, Any]) -> str:
 def _texts(value: object, name: str = "") -> Iterator[str]:
     if isinstance(value, str) and name in _SAID:
         yield value
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         for key, part in value.items():
             yield from _texts(part, key)
     elif isinstance(value, list):
