@@ -219,8 +219,8 @@ async def test_the_ladder_is_applied_before_a_request_is_asked_for(pool: Pool) -
         assert (call.model, call.max_tokens, call.flow) == ("small", 20, "batch")
 
 
-@pytest.mark.parametrize("on", ["every", "refused"])
-def test_a_ladder_with_answers_is_not_for_an_envoy(pool: Pool, on: str) -> None:
-    ladder = read_ladder([{"on": on, "do": [{"canned": "Sorry"}]}])
+@pytest.mark.parametrize("when", ["asked", "refused"])
+def test_a_ladder_with_answers_is_not_for_an_envoy(pool: Pool, when: str) -> None:
+    ladder = read_ladder([{"when": when, "do": [{"canned": "Sorry"}]}])
     with pytest.raises(BadInput, match="allowed are model, max_tokens and batch"):
         Degrade(pool.gateway, "chat", ladder)

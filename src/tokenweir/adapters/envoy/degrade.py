@@ -30,7 +30,7 @@ class Degrade:
         if any(rung.refused for rung in self.ladder) or not all(isinstance(s, DOES) for s in steps):
             raise BadInput(
                 "ladder has steps that answer, or that follow a refusal; "
-                "beside an Envoy allowed are model, max_tokens and batch, on: every"
+                "beside an Envoy allowed are model, max_tokens and batch, when: asked"
             )
 
     def plan(self, headers: Mapping[str, str], ask: Ask) -> Plan:
