@@ -1,0 +1,1 @@
+"""What asking the Envoy service costs, against a gRPC server that says yes to everything."""
