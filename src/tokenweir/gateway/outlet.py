@@ -28,6 +28,7 @@ class Outlet:
         self.spool = spool
         self.told = Told()
         self.beat_ms = clock()  # when a report was last due
+        self._closed = False
         self._link = link
         self._topic = topic
         self._clock = clock
@@ -41,9 +42,14 @@ class Outlet:
         self._hurry.set()
 
     def cut(self, closing: bool = False) -> None:
-        """Cut now. While Kafka is away, a report without rows says nothing that will matter."""
+        """Cut now. While Kafka is away, a report without rows says nothing that will matter; after
+        a closing one any other would take back that it has closed.
+        """
         gate = self.gate
         self.beat_ms = self._clock()
+        if self._closed:
+            return
+        self._closed = closing
         if len(self.spool) >= BACKLOG and not (gate.rows or gate.streaming or closing):
             return
         cuts = gate.cut(self.beat_ms, closing)

@@ -1,4 +1,5 @@
-from tests.unit.gateway.made import ask, obeying, settle
+from tests.unit.gateway.made import POOL, ask, obeying, settle
+from tokenweir.gateway import Gateway
 from tokenweir.gateway.spool import Spool
 
 LEASE = ("gua", 1000, 1000, 100)
@@ -25,3 +26,11 @@ def test_a_closing_report_always_fits() -> None:
     spool = Spool(0)
     spool.add(gate.cut(1500, closing=True))
     assert (len(spool), spool.losses.reports) == (1, 0)
+
+
+def test_nothing_is_cut_after_a_closing_report() -> None:
+    gateway = Gateway(brokers="nowhere:1", name="edge", pools=[POOL], clock=lambda: 0)
+    outlet = gateway._outlets[POOL]
+    for closing in (False, True, False, True):
+        outlet.cut(closing)
+    assert len(outlet.spool) == 2
