@@ -34,7 +34,7 @@ RESPONSE_USAGE = {
     "input_tokens_details": {"cached_tokens": 40},
     "output_tokens_details": {"reasoning_tokens": 0},
 }
-MODELS = ("plain", "slow", "broken", "breaks", "mute", "once")
+MODELS = ("plain", "slow", "late", "broken", "breaks", "mute", "once")
 # A key is a team's name; LiteLLM keeps keys in a database, which the test does without.
 AUTH = """
 from litellm.proxy._types import UserAPIKeyAuth
@@ -80,6 +80,7 @@ class Backend:
             return web.json_response({"error": {"message": "no"}}, status=500)
         if body.get("stream"):
             return await self._stream(request, body)
+        await asyncio.sleep(2 if model == "late" else 0)
         message = {"role": "assistant", "content": "seven tokens of it"}
         choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
         usage = {} if model == "mute" else {"usage": USAGE}
@@ -195,7 +196,7 @@ class Proxy:
         where = ["--host", "127.0.0.1", "--port", str(self.port)]
         self.child = Child("litellm", [*command, *where], log=data / "litellm.log", env=environ)
 
-    async def ready(self, deadline_s: float = 120) -> None:
+    async def ready(self, deadline_s: float = 200) -> None:
         """Wait until it answers; it takes seconds to import all that it has."""
         end_s = time.monotonic() + deadline_s
         async with ClientSession() as client:

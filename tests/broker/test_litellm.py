@@ -31,12 +31,13 @@ pytestmark = [
 ]
 shared = pytest_asyncio.fixture(scope="module", loop_scope="module")
 RICH = ("ela", 1_000_000, 1_000_000, 0)
-POOR = ("spo", 20, 20, 0)  # an answer of 107 tokens leaves it owing 87: over 4 s
+POOR = ("spo", 40, 40, 0)  # an answer of 107 tokens leaves it owing 67: over 1.6 s
 LIFE_MS = 600_000
 PROMPT: Any = [{"role": "user", "content": "say hello to me please"}]
+GONE = ("cancelled", "hung up")
 Rows = dict[str, dict[str, Any]]
 # What is marked as an estimate: no provider has said it.
-GUESSED = ("mute", "mute streamed", "cancelled", "failed", "broken")
+GUESSED = ("mute", "mute streamed", "cancelled", "hung up", "failed", "broken")
 
 
 class Site:
@@ -52,11 +53,12 @@ class Site:
         return self.client.with_options(api_key=f"sk-{tenant}", max_retries=0)
 
     async def ask(self, what: str, model: str, **fields: Any) -> Any:
-        """A chat completion of the rich tenant, not parsed yet; its call id is remembered."""
+        """A chat completion of the rich tenant, not parsed yet, under an id of our own."""
+        id = str(uuid4())
+        self.seen[id] = what
         chat = self.of("ela").chat.completions.with_raw_response
-        found = await chat.create(model=model, messages=PROMPT, **fields)
-        self.seen[found.headers["x-litellm-call-id"]] = what
-        return found
+        named = {"x-litellm-call-id": id}
+        return await chat.create(model=model, messages=PROMPT, extra_headers=named, **fields)
 
     async def post(self, what: str, path: str, **body: Any) -> int:
         """Any other request of the rich tenant, read whole; its status."""
@@ -75,7 +77,7 @@ class Site:
         text = """SELECT logical_request_id AS id, tenant, max(user) AS user, max(model) AS model,
             sum(tokens_uncached) AS uncached, sum(tokens_cached) AS cached, sum(tokens_out) AS out,
             max(estimated) AS estimated, max(error) AS error,
-            argMax(status, event_time) AS status, max(reason) AS reason, count() AS rows
+            anyIf(status, status != 'part') AS status, max(reason) AS reason, count() AS rows
             FROM usage GROUP BY id, tenant"""
         found = {row["id"]: row for row in client.query(text).named_results()}
         client.close()
@@ -172,9 +174,11 @@ async def test_a_refused_call_gets_the_429_with_our_header_fields_and_error_body
 
 async def test_the_real_client_waits_as_it_was_told_and_then_succeeds(site: Site) -> None:
     patient = site.of("spo").with_options(max_retries=1)
-    found = await patient.chat.completions.create(model="plain", messages=PROMPT, max_tokens=10)
-    assert found.usage is not None
-    assert site.backend.asked["plain"] == 2
+    ask = patient.chat.completions.with_raw_response.create
+    await ask(model="plain", messages=PROMPT, max_tokens=10)
+    found = await ask(model="plain", messages=PROMPT, max_tokens=10)
+    assert found.retries_taken == 1
+    assert site.backend.asked["plain"] == 3
 
 
 async def test_an_admitted_answer_says_what_is_left(site: Site) -> None:
@@ -186,7 +190,7 @@ async def test_an_admitted_answer_says_what_is_left(site: Site) -> None:
 
 async def test_a_request_that_cannot_be_is_told_which_field(site: Site) -> None:
     with pytest.raises(openai.BadRequestError, match="n is 1000"):
-        await site.ask("bad", "plain", n=1000)
+        await site.of("ela").chat.completions.create(model="plain", messages=PROMPT, n=1000)
 
 
 async def test_each_call_is_in_clickhouse_as_it_is_in_litellms_own_log(site: Site) -> None:
@@ -230,6 +234,7 @@ async def _call_in_every_way(site: Site) -> None:
         _fails(site, "failed", "broken"),
         _fails(site, "failed", "broken", stream=True),
         _breaks(site),
+        _hangs_up(site),
         site.post("embedded", "/v1/embeddings", model="plain", input="abc"),
         site.post("responses", "/v1/responses", model="plain", input="abc"),
         site.post("responses", "/v1/responses", model="plain", input="abc", stream=True),
@@ -258,9 +263,14 @@ async def _stream(site: Site, what: str, model: str, pieces: int = 1000, **field
 
 
 async def _fails(site: Site, what: str, model: str, **fields: Any) -> None:
-    with pytest.raises(openai.InternalServerError) as caught:
+    with pytest.raises(openai.InternalServerError):
         await site.ask(what, model, **fields)
-    site.seen[caught.value.response.headers["x-litellm-call-id"]] = what
+
+
+async def _hangs_up(site: Site) -> None:
+    """A client that does not wait for a whole answer."""
+    with pytest.raises(openai.APITimeoutError):
+        await site.ask("hung up", "late", timeout=0.5)
 
 
 async def _breaks(site: Site) -> None:
@@ -283,7 +293,7 @@ def _look_at_each(site: Site, rows: Rows) -> None:
         assert row["tenant"] == "ela"
         assert (what, row["estimated"]) == (what, what in GUESSED)
         assert (what, row["error"]) == (what, what in ("failed", "broken"))
-        assert (what, row["status"]) == (what, "cancelled" if what == "cancelled" else "done")
+        assert (what, row["status"]) == (what, "cancelled" if what in GONE else "done")
     plain = next(rows[id] for id, what in site.seen.items() if what == "plain")
     assert (plain["uncached"], plain["cached"], plain["out"]) == (60, 40, 7)
     users = {rows[id]["user"] for id, what in site.seen.items() if what == "plain"}

@@ -30,23 +30,23 @@ class Asked:
 
 
 class Admission:
-    """One gateway, and how LiteLLM's requests come to it."""
+    """One gateway, and how LiteLLM's requests come to it. Without one given, `start` makes it."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, gateway: Gateway | None = None) -> None:
         self._settings = settings
-        self._gateway: Gateway | None = None
+        self._gateway = gateway
 
     @property
     def gateway(self) -> Gateway:
-        """The gateway; `start` has made it."""
+        """The gateway, once it is there."""
         assert self._gateway is not None
         return self._gateway
 
     async def start(self) -> None:
         """Start the gateway, and give it a moment to hear of a first decision."""
-        self._gateway = _gateway(self._settings)
-        await self._gateway.start()
-        await self._gateway.ready(self._settings.ready_s)
+        gateway = self._gateway = self._gateway or _gateway(self._settings)
+        await gateway.start()
+        await gateway.ready(self._settings.ready_s)
 
     async def stop(self) -> None:
         """End what is open as estimates, and send what is left."""

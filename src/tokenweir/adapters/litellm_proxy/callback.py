@@ -99,9 +99,10 @@ class Callback(CustomLogger):  # type: ignore[misc]  # LiteLLM is not in this en
             return
         status = get(original_exception, "status_code")
         if status == _DISCONNECTED:
-            hold.gone = "disconnected"
+            hold.break_off("disconnected", last=True)
+            return
         hold.fail(
-            hold.gone or type(original_exception).__name__,
+            type(original_exception).__name__,
             status if isinstance(status, int) else None,
             asked=request_data.get("first_api_call_start_time") is not None,
             said=request_data.get("combined_usage_object"),

@@ -85,11 +85,13 @@ class Hold:
         """LiteLLM's cache has answered: no model was asked."""
         self._close(NOTHING, "cache")
 
-    def break_off(self, reason: str) -> None:
-        """The client went away: LiteLLM's count of what it was sent follows, if there is one."""
+    def break_off(self, reason: str, last: bool = False) -> None:
+        """The client went away. Unless that is the `last` of it, LiteLLM's count follows."""
         self.gone = reason
         if self._said is not None:
             self.answered(self._said)
+        elif last:
+            self._guess()
         else:
             self._await(self._guess)
 
