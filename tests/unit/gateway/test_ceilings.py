@@ -65,3 +65,10 @@ def test_a_tenant_whose_ceilings_are_gone_is_free() -> None:
     gate = obeying(LEASE, ceilings=[ONE])
     give(gate, 1000, LEASE)
     assert ask(gate, 2000, "ela", 500).state == "admitted"
+
+
+def test_a_quota_counts_tokens_and_not_requests() -> None:
+    hour = ("ela", "", "h1", 0, 3_600_000, 3000)
+    gate = obeying(("ela", 10_000, 10_000, 0), ceilings=[hour])
+    asked = [ask(gate, 1000, "ela", 150).state for _ in range(30)]
+    assert asked == ["admitted"] * 20 + ["ended"] * 10

@@ -1,0 +1,241 @@
+"""One run of the quota: four gateway processes, a control plane, cuts, and what came of it.
+
+all well ──── windows ────┬─ first cut ─┬─ mended ─┬─ all cut ─┬─ mended ─ end
+"""
+
+import asyncio
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from streams.broker import Broker, Door
+from streams.broker.ports import free_port
+from streams.config import CHECKOUT, Config
+from streams.topics import create_topics
+from tests.broker.proxy import Proxy
+from tests.broker.quota_control import QuotaPlane
+from tests.broker.quota_terms import GATEWAYS, POOL, Terms
+from tokenweir.records.control import GatewayLeases, Roster
+from tokenweir.records.usage import UsageReport
+from tokenweir.topics import Topics, leases_key, partition_of, pool_key, roster_key
+from tokenweir.wire import decode_as, encode
+
+PREFIX = "quota-"
+PARTITIONS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A request that was admitted; `excess` is what all that ran with it used too much."""
+
+    place: int
+    tenant: str
+    window: str
+    at_ms: int
+    used: int
+    excess: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """When these gateways were cut off, Unix ms."""
+
+    places: tuple[int, ...]
+    from_ms: int
+    to_ms: int
+
+
+@dataclass
+class Run:
+    """What came of it."""
+
+    terms: Terms
+    well: list[str] = field(default_factory=list)  # windows in which nobody was cut off
+    cuts: list[Cut] = field(default_factory=list)
+    mended_ms: int = 0  # everybody obeys new decisions again
+    admitted: list[Admission] = field(default_factory=list)
+    refused: Counter[str] = field(default_factory=Counter)
+    lost: int = 0
+    told: Counter[str] = field(default_factory=Counter)  # tokens by tenant, in the reports
+    given: dict[tuple[str, str], int] = field(
+        default_factory=dict
+    )  # the most that ceilings added up to
+
+    def used(self, tenant: str) -> dict[str, int]:
+        """Tokens by window, of all gateways."""
+        found: Counter[str] = Counter()
+        for row in self.admitted:
+            if row.tenant == tenant:
+                found[row.window] += row.used
+        return dict(found)
+
+    def error(self, tenant: str, window: str) -> int:
+        """By how much estimates may have let this window be overspent.
+
+        A gateway checks its ceiling when it admits; what ran then may use more than was held.
+        """
+        last: dict[int, int] = {}
+        for row in self.admitted:
+            if (row.tenant, row.window) == (tenant, window):
+                last[row.place] = row.excess
+        return sum(last.values())
+
+    def rate(self, tenant: str, place: int, from_ms: int, to_ms: int) -> float:
+        """Tokens/s admitted at a gateway between two moments."""
+        of = (row for row in self.admitted if (row.tenant, row.place) == (tenant, place))
+        used = sum(row.used for row in of if from_ms <= row.at_ms < to_ms)
+        return used * 1000 / (to_ms - from_ms)
+
+
+class Process:
+    """One gateway process."""
+
+    def __init__(self, place: int, brokers: str, terms: Terms) -> None:
+        self.place = place
+        self.id = ""
+        self._arguments = [str(place), brokers, PREFIX, terms.encode()]
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Until it obeys a decision."""
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.broker.quota_gateway", *self._arguments,
+            cwd=CHECKOUT, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+            limit=1 << 26,
+        )  # fmt: skip
+        assert self._process.stdout is not None
+        self.id = (await self._process.stdout.readline()).decode().strip()
+        assert self.id, f"gateway {self.place} has ended"
+
+    async def end(self, run: Run) -> None:
+        """Let it close, and take what it says."""
+        assert self._process is not None
+        out, _ = await self._process.communicate(b"")
+        assert self._process.returncode == 0
+        said = json.loads(out)
+        run.admitted += [Admission(self.place, *row) for row in said["admitted"]]
+        run.refused.update(said["refused"])
+        run.lost += said["lost"]
+
+    def kill(self) -> None:
+        """If it runs still."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+
+
+def run(terms: Terms, data: Path) -> Run:
+    """A whole run, on a broker of its own; takes about ten windows and two cuts."""
+    doors = [Door(free_port(), free_port()) for _ in range(2)]
+    with Broker(data, doors=doors) as broker:
+        return asyncio.run(_run(terms, broker.bootstrap, doors))
+
+
+async def _run(terms: Terms, brokers: str, doors: list[Door]) -> Run:
+    found, plane = Run(terms), QuotaPlane(terms)
+    await create_topics(Config(topic_prefix=PREFIX, partitions=PARTITIONS), brokers)
+    ways = [doors[0], *[doors[1]] * (GATEWAYS - 1)]
+    gateways = [
+        Process(place, f"127.0.0.1:{door.advertised}", terms) for place, door in enumerate(ways)
+    ]
+    first, others = (Proxy(door.advertised, door.listens) for door in doors)
+    async with first, others, _deciding(plane, brokers):
+        with _killed(gateways):
+            await asyncio.gather(*(gateway.start() for gateway in gateways))
+            await _well(found)
+            await _cut(found, plane, gateways[:1], first)
+            await _cut(found, plane, gateways, first, others)
+            found.mended_ms = _now_ms()
+            await asyncio.sleep(terms.interval_ms * 4 / 1000)
+            await asyncio.gather(*(gateway.end(found) for gateway in gateways))
+            await _until(lambda: all(h.closed for h in plane.heard.values()), "all is told")
+    found.given = {(tenant, f"w{window}"): most for (tenant, window), most in plane.most.items()}
+    for gateway in plane.heard.values():
+        for (tenant, _), tokens in gateway.spent.items():
+            found.told[tenant] += tokens
+    return found
+
+
+async def _well(found: Run) -> None:
+    """Some windows with everything well, and a part of one."""
+    terms = found.terms
+    first = terms.window(_now_ms()) + 1
+    last = first + terms.windows
+    found.well = [f"w{window}" for window in range(first, last)]
+    await asyncio.sleep((last * terms.window_ms - _now_ms() + terms.window_ms // 4) / 1000)
+
+
+async def _cut(found: Run, plane: QuotaPlane, gateways: list[Process], *ways: Proxy) -> None:
+    from_ms = _now_ms()
+    for way in ways:
+        way.cut()
+    await asyncio.sleep(found.terms.cut_ms / 1000)
+    to_ms = _now_ms()
+    for way in ways:
+        way.heal()
+    found.cuts.append(Cut(tuple(gateway.place for gateway in gateways), from_ms, to_ms))
+    ids = {gateway.id for gateway in gateways}
+    await _until(
+        lambda: all(plane.heard[id].applied > to_ms for id in ids), "new decisions are obeyed"
+    )
+
+
+@asynccontextmanager
+async def _deciding(plane: QuotaPlane, brokers: str) -> AsyncIterator[None]:
+    """The control plane runs beside what is inside."""
+    topics, partition = Topics(PREFIX), partition_of(POOL, PARTITIONS)
+    consumer = AIOKafkaConsumer(bootstrap_servers=brokers, auto_offset_reset="earliest")
+    consumer.assign([TopicPartition(topics.usage, partition)])
+
+    async def decide() -> None:
+        async for message in consumer:
+            report = decode_as(UsageReport, message.value)
+            records = plane.take(report, message.timestamp)
+            sent = [
+                await producer.send(topics.control, encode(record), _key(record), partition)
+                for record in records
+            ]
+            await asyncio.gather(*sent)
+
+    producer = AIOKafkaProducer(bootstrap_servers=brokers)
+    async with producer, consumer, asyncio.TaskGroup() as group:
+        deciding = group.create_task(decide())
+        yield
+        deciding.cancel()
+
+
+def _key(record: object) -> bytes:
+    match record:
+        case Roster():
+            return roster_key(POOL)
+        case GatewayLeases():
+            return leases_key(POOL, record.gateway, record.part)
+        case _:
+            return pool_key(POOL)
+
+
+async def _until(true: Callable[[], bool], what: str, deadline_s: float = 60) -> None:
+    end_s = time.monotonic() + deadline_s
+    while not true():
+        assert time.monotonic() < end_s, f"not within {deadline_s} s: {what}"
+        await asyncio.sleep(0.05)
+
+
+@contextmanager
+def _killed(gateways: list[Process]) -> Iterator[None]:
+    """Whatever happens inside, no process is left."""
+    try:
+        yield
+    finally:
+        for gateway in gateways:
+            gateway.kill()
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

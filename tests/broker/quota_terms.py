@@ -1,0 +1,80 @@
+"""The quota runs: who asks for how much where, and how long everything takes.
+
+Every tenant with a quota asks for half as much again as its quota. The tenants with a floor have
+none, and ask for more than a lease gives.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from tokenweir.records.spec import ServiceClass
+
+POOL = "shared"
+GATEWAYS = 4
+QUOTA = 100_000  # charged tokens a window, of each of LOADS' tenants
+OFFERED = 1.5 * QUOTA
+# tenant: the share of its load at each gateway
+LOADS: Mapping[str, Sequence[float]] = {
+    "equal": (0.25, 0.25, 0.25, 0.25),
+    "skewed": (0.7, 0.2, 0.05, 0.05),
+    "moving": (1, 1, 1, 1),  # all of it, at one gateway after the other
+    "single": (0, 1, 0, 0),
+}
+CLASSES_OF: Mapping[str, ServiceClass] = {
+    "ded": "dedicated",
+    "gua": "guaranteed",
+    "ela": "elastic",
+    "spo": "spot",
+}
+FLOOR = 250  # tokens/s of each tenant with a floor, at each gateway
+LEASE = 500
+ASKED = 1_000
+LARGEST = 800  # tokens of a request's estimate
+OVER = 1.2  # the most that a request uses, by its estimate
+HOLD_S = 0.05  # the longest that a request runs
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How long windows, leases and cuts are."""
+
+    window_ms: int
+    interval_ms: int
+    lease_ms: int
+    floor_ms: int
+    cut_ms: int
+    windows: int  # with everything well
+
+    @property
+    def ahead_ms(self) -> int:
+        """How far ceilings run ahead of reports: report, decide, and one to spare."""
+        return min(3 * self.interval_ms, self.lease_ms)
+
+    def window(self, pool_ms: int) -> int:
+        """The number of the window that pool time lies in."""
+        return pool_ms // self.window_ms
+
+    def encode(self) -> str:
+        """For a command line."""
+        return json.dumps(asdict(self))
+
+
+SCALED = Terms(
+    window_ms=4_000, interval_ms=500, lease_ms=2_000, floor_ms=60_000, cut_ms=5_000, windows=2
+)
+FULL = Terms(
+    window_ms=60_000, interval_ms=1_000, lease_ms=15_000, floor_ms=600_000, cut_ms=300_000,
+    windows=4,
+)  # fmt: skip
+
+
+def wanted(tenant: str, place: int, terms: Terms, now_ms: int) -> float:
+    """Tokens/s that a tenant asks for at a gateway."""
+    if tenant in CLASSES_OF:
+        return ASKED
+    whole = OFFERED * 1000 / terms.window_ms
+    if tenant == "moving":
+        moves_ms = terms.window_ms * 2 // 5  # not in step with the windows
+        return whole if now_ms // moves_ms % GATEWAYS == place else 0
+    return whole * LOADS[tenant][place]
