@@ -30,6 +30,7 @@ format: $(READY)
 experiments: $(READY) ## what tests try in small, at full size, and figures with their peers
 	TOKENWEIR_STEPS=480000 $(RUN) -m pytest tests/property --timeout 7200
 	$(RUN) -m bench.ingest
+	$(RUN) -m bench.spool
 
 lock: $(READY) ## renew the lock files from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade \
