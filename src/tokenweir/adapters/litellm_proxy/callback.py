@@ -59,7 +59,7 @@ class Callback(CustomLogger):  # type: ignore[misc]  # LiteLLM is not in this en
         said = usage_in(response)
         if hold is None or not hold.open or said is None:
             return
-        if (get(response, "_hidden_params") or {}).get("cache_hit") is True:
+        if (getattr(response, "_hidden_params", None) or {}).get("cache_hit") is True:
             hold.cached()
         elif _unsaid(said, data):
             hold.unsaid(response)
