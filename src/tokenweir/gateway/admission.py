@@ -31,11 +31,14 @@ def admit(gate: "PoolGate", request: Request, now_ms: int) -> Denial | None:
         leases.turn(now_ms, pool_ms)
     subject = request.subject
     stance = gate.stances[subject.rank]
-    denial = _closed(gate, subject, stance, pool_ms)
-    if denial is None and subject.leased:
+    if stance.closed is not None or subject.barred is not None:
+        denial = _closed(gate, subject, stance, pool_ms)
+        if denial is not None:
+            return denial
+    if subject.leased and (subject.sequence_limit >= 0 or subject.kv_limit >= 0):
         denial = _crowded(gate, request, subject)
-    if denial is not None:
-        return denial
+        if denial is not None:
+            return denial
     if subject.meter is not None or subject.user_meters is not None:
         denial = _over_quota(gate, request, subject, pool_ms)
         if denial is not None:

@@ -48,15 +48,16 @@ class Bucket:
         self.epoch += 1
 
     def put_back(self, amount: int, epoch: int) -> None:
-        """Return what a hold of `epoch` did not use.
+        """Return what a hold of `epoch` did not use; below 0: take what it used beyond.
 
         Tokens of an earlier epoch mint none in this one: they only lessen what that epoch left
         owed.
         """
-        if epoch != self.epoch:
+        if epoch != self.epoch and amount > 0:
             amount = min(amount, -self.carried)
             self.carried += amount
-        self.level = min(self.level + amount, self.burst)
+        level = self.level + amount
+        self.level = level if level < self.burst else self.burst
 
     def ready_ms(self, ahead: int = 0) -> int | None:
         """Milliseconds after `at_ms` until the level is above 0, with `ahead` spent before.

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from tokenweir.gateway.bucket import Bucket
 from tokenweir.gateway.charge import charged, estimate
 from tokenweir.gateway.reasons import AlreadyEnded, Denial
 from tokenweir.gateway.request import Request
@@ -171,20 +170,13 @@ def square(request: Request, cost: int) -> None:
         return
     request.held = cost
     if request.bucket is not None:
-        _adjust(request.bucket, surplus, request.epoch)
+        request.bucket.put_back(surplus, request.epoch)
     if request.pot_share is not None:
-        _adjust(request.pot_share, surplus, request.pot_epoch)
+        request.pot_share.put_back(surplus, request.pot_epoch)
     tokens = surplus // 1000
     request.subject.spent -= tokens
     for window in request.windows:
         window.spent -= tokens
-
-
-def _adjust(bucket: Bucket, surplus: int, epoch: int) -> None:
-    if surplus > 0:
-        bucket.put_back(surplus, epoch)
-    else:
-        bucket.level += surplus
 
 
 def release(gate: "PoolGate", request: Request) -> None:
