@@ -29,7 +29,9 @@ format: $(READY)
 
 experiments: $(READY) ## what tests try in small, at full size, and figures with their peers
 	TOKENWEIR_STEPS=480000 $(RUN) -m pytest tests/property --timeout 7200
+	$(RUN) -m pytest -m experiment --full --timeout 7200
 	$(RUN) -m bench.ingest
+	$(RUN) -m bench.admission
 	$(RUN) -m bench.spool
 
 lock: $(READY) ## renew the lock files from pyproject.toml
