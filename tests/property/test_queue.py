@@ -29,11 +29,11 @@ def test_what_waiting_flows_get_is_within_a_request_of_their_share(
     for key, (weight, _) in enumerate(flows):
         fair.join(key, weight, 0)
     for _ in range(300):
-        key = fair.next(0)
-        assert key is not None
-        cost = random.randint(1, flows[key][1])
-        fair.served(key, cost, 0)
-        got[key] += cost
+        turn = fair.next(0)
+        assert turn is not None
+        cost = random.randint(1, flows[turn][1])
+        fair.served(turn, cost, 0)
+        got[turn] += cost
         level = sum(got) / sum(weight for weight, _ in flows)  # B/Σw
         widest = max(most / weight for weight, most in flows)
         for tokens, (weight, _) in zip(got, flows, strict=True):
@@ -203,7 +203,7 @@ def test_every_request_ends_once_and_returns_everything(
         r.cost // 1000 for r in asked if r.status == "done"
     )
     lines = gate.lines
-    assert not lines.count and not lines._lines and not lines._levels and not len(lines.pot)
+    assert (lines.count, lines._lines, lines._levels, len(lines.pot)) == (0, {}, {}, 0)
     assert lines.pot_crowd.cost == 0
     assert gate.next_ms is None or gate.next_ms > 60_000
 

@@ -8,16 +8,26 @@ async with Gateway(brokers="localhost:9092", name="edge-1", pools=["chat"]) as g
 
 from tokenweir.gateway.call import Call
 from tokenweir.gateway.gateway import Gateway
-from tokenweir.gateway.reasons import AlreadyEnded, Overdue, Reason, Refused
+from tokenweir.gateway.reasons import AlreadyEnded, Overdue, Reason, Refused, Revoked
+from tokenweir.gateway.slot_states import SlotLost
+from tokenweir.gateway.slots import NoSlot, Slots, SlotStats
 from tokenweir.gateway.stats import PoolStats, TenantStats
+from tokenweir.gateway.threads import SyncCall, SyncGateway
 
 __all__ = [
     "AlreadyEnded",
     "Call",
     "Gateway",
+    "NoSlot",
     "Overdue",
     "PoolStats",
     "Reason",
     "Refused",
+    "Revoked",
+    "SlotLost",
+    "SlotStats",
+    "Slots",
+    "SyncCall",
+    "SyncGateway",
     "TenantStats",
 ]
