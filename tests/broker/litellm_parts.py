@@ -228,6 +228,8 @@ def _configuration(backend: int) -> str:
     found["model_list"] = [mock, *found["model_list"][2:]]
     found["litellm_settings"]["callbacks"] = ["weir.weir", "own.log"]
     found["general_settings"]["custom_auth"] = "auth.auth"
+    found["litellm_settings"]["cache"] = True
+    found["litellm_settings"]["cache_params"] = {"type": "local", "mode": "default_off"}
     found["router_settings"] = {"num_retries": 1, "retry_after": 0}
     return yaml.safe_dump(found)
 
