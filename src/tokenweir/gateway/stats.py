@@ -44,7 +44,9 @@ class TenantStats:
     would_refuse: Mapping[Reason, int]  # in shadow mode
     waiting: int
     in_flight: int
+    suspended: int  # requests that were revoked and will go on
     spent: int
+    lost: int  # of that, by revoked requests that were cancelled
     told: Usage  # in reports so far
 
 
@@ -139,7 +141,9 @@ def _tenant(subject: Subject, told: Told, now_ms: int) -> TenantStats:
         would_refuse=dict(subject.would_refuse),
         waiting=subject.waiting,
         in_flight=subject.in_flight,
+        suspended=subject.suspended,
         spent=subject.spent,
+        lost=subject.lost,
         told=told.of(subject.name),
     )
 
