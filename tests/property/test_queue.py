@@ -15,6 +15,7 @@ from tokenweir.gateway.request import Request
 from tokenweir.records.usage import Flow
 
 sizes = st.integers(1, 100)
+longer = st.integers(10, 100)
 seeds = st.integers(0, 10**9)
 
 
@@ -41,17 +42,17 @@ def test_what_waiting_flows_get_is_within_a_request_of_their_share(
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from((1, 2, 3)), sizes), min_size=2, max_size=6), seeds)
+@given(st.lists(st.tuples(st.sampled_from((1, 2, 3)), longer), min_size=2, max_size=6), seeds)
 def test_users_that_wait_share_a_lease_by_tokens_and_priority(
     users: list[tuple[int, int]], seed: int
 ) -> None:
     random = Random(seed)
-    run = Run(gate_with(("ela", 1000, 1000, 0), changes=patient(elastic=PATIENT_MS)))
-    run.arrive(1000, Request("ela", "first", 2000))
+    run = Run(gate_with(("ela", 300, 300, 0), changes=patient(elastic=PATIENT_MS)))
+    run.arrive(1000, Request("ela", "first", 600))
     for user, (priority, most) in enumerate(users):
         waiting = [
             Request("ela", str(user), random.randint(1, most), priority=priority)
-            for _ in range(20_000 // most)
+            for _ in range(10_000 // most)
         ]
         run.arrive_all(1001, waiting)
     run.until(8000)
@@ -131,12 +132,12 @@ def test_the_lowest_class_at_the_pot_waits_no_longer_than_its_aging_says(
 def test_the_pot_is_shared_by_the_weights_of_the_classes() -> None:
     # The lowest three, so that all are served in the time: 0.1 to 1 to 100.
     every = dict.fromkeys(("preemptible", "spot", "elastic"), PATIENT_MS)
-    gate = gate_with(pot=(10_000, 10_000), changes=patient(**every))
+    gate = gate_with(pot=(4_000, 4_000), changes=patient(**every))
     gate.lines.pot._aging_ms = PATIENT_MS
     run = Run(gate)
-    run.arrive(1000, Request("ela", "first", 20_000))
+    run.arrive(1000, Request("ela", "first", 8_000))
     for tenant in ("pre", "spo", "ela"):
-        run.arrive_all(1001, (Request(tenant, tenant, 5) for _ in range(20_000)))
+        run.arrive_all(1001, (Request(tenant, tenant, 5) for _ in range(10_000)))
     run.until(11_000)
     got = [run.served.get(tenant, 0) for tenant in ("pre", "spo", "ela")]
     level = sum(got) / sum(POT_WEIGHTS[:3])
@@ -245,8 +246,8 @@ def test_who_comes_when_it_was_promised_is_admitted_within_a_second(
         #  a promise counts those who wait and those refused before, not those still to come
         run.arrive(1000 + random.choice((0, random.randint(0, wait_ms))), request)
     run.until(PATIENT_MS)
-    assert promised
-    assert max(late) <= 1000
+    assert len(late) == len(promised)
+    assert max(late, default=0) <= 1000
 
 
 def test_no_shows_cost_nothing() -> None:

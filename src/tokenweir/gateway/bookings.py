@@ -3,6 +3,7 @@
 from collections import deque
 
 GRACE_MS = 2_000  # who comes later than this after its time has lost its place
+GUESS_MS = 500  # how far two guesses of one moment may be apart
 GRAIN_MS = 100  # places closer than this are kept as one
 MOST = 4_096  # places kept apart; further ones join the last
 
@@ -14,14 +15,24 @@ class Bookings:
     due with them. So the promises are exact when all come as told, and no-shows cost nothing.
     """
 
-    __slots__ = ("_places", "cost")
+    __slots__ = ("_places", "cost", "end_ms")
 
     def __init__(self) -> None:
         self._places: deque[list[int]] = deque()  # [from own ms on, cost]
         self.cost = 0
+        self.end_ms = 0  # when the last place's tokens will have flowed in
 
-    def book(self, from_ms: int, cost: int) -> None:
-        """A refused request was told to come at `from_ms`."""
+    def after(self, from_ms: int) -> int:
+        """A moment for the next place: `from_ms`, or the last one's end if that is just after it.
+
+        Who of those that wait is served last, and overdraws, is a guess: places must not overlap
+        where guesses differ.
+        """
+        return self.end_ms if from_ms < self.end_ms <= from_ms + GUESS_MS else from_ms
+
+    def book(self, from_ms: int, cost: int, rate: int) -> None:
+        """A refused request was told to come at `from_ms`; `rate` is in milli-tokens/s."""
+        self.end_ms = from_ms + cost * 1000 // max(rate, 1)
         places = self._places
         if places and (from_ms < places[-1][0] + GRAIN_MS or len(places) >= MOST):
             places[-1][1] += cost

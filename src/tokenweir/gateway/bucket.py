@@ -75,7 +75,7 @@ class Bucket:
         """A request of this cost was promised to be admitted `wait_ms` after `at_ms`."""
         if self.bookings is None:
             self.bookings = Bookings()
-        self.bookings.book(self.at_ms + wait_ms, cost)
+        self.bookings.book(self.at_ms + wait_ms, cost, self.rate)
 
     def claim(self, cost: int, now_ms: int) -> None:
         """A request of this cost was admitted: of the promised places it takes what is due."""

@@ -30,6 +30,8 @@ def promised(gate: "PoolGate", request: Request, denial: Denial, now_ms: int) ->
         wait_ms = bucket.ready_ms(_ahead(bucket, crowd, now_ms))
         if wait_ms is None:
             return denial._replace(retry_ms=None)
+        if bucket.bookings is not None:
+            wait_ms = bucket.bookings.after(now_ms + wait_ms) - now_ms
         longest_ms = max(longest_ms, wait_ms)
         buckets.append(bucket)
     for bucket in buckets:
