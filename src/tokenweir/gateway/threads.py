@@ -63,6 +63,8 @@ class SyncCall(Held):
         trace: TracebackType | None,
     ) -> None:
         """End the request if nobody has: its usage is then an estimate, and marked as one."""
+        if self.state == "ended":
+            return
         with self._lane.lock:
             if self.state in ("admitted", "suspended"):
                 self._leave(kind)
