@@ -87,8 +87,9 @@ def ends(reports: Iterable[UsageReport]) -> Sequence[tuple[str, bool, str]]:
 async def test_the_clients_own_retry_waits_as_told_and_then_succeeds(control: Control) -> None:
     """100 tokens/s: who owes 250 is told to come back in 2.5 s, and does."""
     async with served(control) as edge:
-        with pytest.raises(InternalServerError) as unready:
-            await edge.client("ela").chat.completions.create(model="m", messages=HELLO)  # type: ignore[arg-type]
+        async with edge.client("ela") as early:
+            with pytest.raises(InternalServerError) as unready:
+                await early.chat.completions.create(model="m", messages=HELLO)  # type: ignore[arg-type]
         assert unready.value.body["reason"] == "no_decision"  # type: ignore[index]
 
         await edge.lease("ela", 100, 100)

@@ -15,7 +15,7 @@ from tokenweir.gateway import Call, Gateway, Refused
 from tokenweir.gateway.standing import Standing
 
 LOG = logging.getLogger(__name__)
-MARGIN_S = 0.05  # a wait ends so long before Envoy gives the call up
+MARGIN = 0.1  # of the patience that Envoy has: a wait ends so much before it gives the call up
 
 
 class RateLimits:
@@ -35,7 +35,7 @@ class RateLimits:
     ) -> RateLimitResponse:
         """Admit all descriptors or none; waits as long as classes and Envoy's time-out let it."""
         left_s = context.time_remaining()
-        patience_s = None if left_s is None else max(left_s - MARGIN_S, 0.0)
+        patience_s = None if left_s is None else left_s * (1 - MARGIN)
         count = len(request.descriptors)
         wants: list[Wanted] = []
         calls: list[Call] = []
