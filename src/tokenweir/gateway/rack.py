@@ -358,16 +358,22 @@ class Rack:
         """End the inversions that have lasted too long; give notice to those that will."""
         for want in self._inverted():
             waited_ms = now_ms - want.asked_ms
-            if not want.waits or 2 * waited_ms < self.inversion_ms or self.in_use < self.size:
-                continue
-            lowest = self._lowest()[0]
-            if _own(lowest) >= want.holder.own:
-                continue
-            lowest.notice = True
+            if 2 * waited_ms >= self.inversion_ms:
+                for slot in self._lowest()[:1]:
+                    slot.notice = True
             if waited_ms >= self.inversion_ms:
-                self._lose(lowest)
-                self.preempted += 1
-                self._serve(now_ms)
+                self._make_room(want)
+        self._serve(now_ms)
+
+    def _make_room(self, want: Want) -> None:
+        """Take slots from lower ones until this want, and all that go before it, can have one."""
+        rank = (-want.holder.priority, want.number)
+        needed = 1 + sum((-w.holder.priority, w.number) < rank for w in self._wants)
+        for slot in self._lowest():
+            if self.size - self.in_use >= needed or _own(slot) >= want.holder.own:
+                return
+            self._lose(slot)
+            self.preempted += 1
 
     def _notices(self) -> Iterator[int]:
         inverted = self._inverted()
