@@ -44,15 +44,17 @@ class Line:
                 threading.Thread(target=self._pump, args=pump, daemon=True).start()
 
     def _pump(self, source: socket.socket, sink: socket.socket, asking: bool) -> None:
-        while data := source.recv(1 << 16):
-            if asking and data.startswith(b"POST"):
-                self.requests += 1
-            if not asking and self.cut:
-                break  # the engine has answered, so it has taken what it was asked to take
-            sink.sendall(data)
+        with suppress(OSError):  # the other direction has ended both
+            while data := source.recv(1 << 16):
+                if asking and data.startswith(b"POST"):
+                    self.requests += 1
+                if not asking and self.cut:
+                    break  # the engine has answered, so it has taken what it was asked to take
+                sink.sendall(data)
         for end in (source, sink):
             with suppress(OSError):  # the other direction has closed it
                 end.shutdown(socket.SHUT_RDWR)
+        source.close()
 
 
 @pytest.fixture

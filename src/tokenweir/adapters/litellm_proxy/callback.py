@@ -77,12 +77,13 @@ class Callback(CustomLogger):  # type: ignore[misc]  # LiteLLM is not in this en
             return
         try:
             async for chunk in response:
-                hold.saw(chunk)
+                if not _from_cache(response):
+                    hold.saw(chunk)
                 yield chunk
         except (asyncio.CancelledError, GeneratorExit):
             hold.break_off("disconnected")
             raise
-        if get(response, "custom_llm_provider") == "cached_response":
+        if _from_cache(response):
             hold.cached()
         hold.streamed(_silent(response))
 
@@ -148,6 +149,11 @@ def _unsaid(said: object, data: Mapping[str, Any]) -> bool:
     details = get(data.get("litellm_logging_obj"), "model_call_details") or {}
     sent = details.get("original_response")
     return isinstance(sent, str) and "usage" not in sent
+
+
+def _from_cache(stream: Any) -> bool:
+    """Whether LiteLLM plays the stream from its cache: no model was asked."""
+    return bool(get(stream, "custom_llm_provider") == "cached_response")
 
 
 def _silent(stream: object) -> bool:
