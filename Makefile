@@ -35,6 +35,7 @@ experiments: $(READY) ## what tests try in small, at full size, and figures with
 	$(RUN) -m bench.ingest
 	$(RUN) -m bench.admission
 	$(RUN) -m bench.spool
+	$(RUN) -m bench.envoy
 
 lock: $(READY) ## renew the lock files from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade \

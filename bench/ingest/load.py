@@ -26,6 +26,7 @@ TENANTS = 100
 GATEWAYS = 4
 POOL = "bench"
 INTERVAL_MS = 250
+INTERVALS = 16
 ONE = 1_000_000
 # Of so many different reports the load repeats the contents: making them is not what is measured.
 DISTINCT = 20
@@ -113,9 +114,14 @@ def reports(count: int, size: int) -> Iterator[UsageReport]:
 async def produce_reports(brokers: str, topic: str, count: int, size: int) -> None:
     """Write the reports of a lane, and the spec in front of them."""
     values = [encode(spec()), *(encode(report) for report in reports(count, size))]
-    await _produce(brokers, topic, [(pool_key(POOL), value) for value in values])
+    # Over several intervals of log time: what is measured lies between two decisions.
+    step = -(-len(values) // INTERVALS)
+    for first in range(0, len(values), step):
+        slice_ = values[first : first + step]
+        await _produce(brokers, topic, [(pool_key(POOL), value) for value in slice_])
+        await asyncio.sleep(INTERVAL_MS / 1000)
     # One more, an interval later: it closes the last interval.
-    await asyncio.sleep(2 * INTERVAL_MS / 1000)
+    await asyncio.sleep(INTERVAL_MS / 1000)
     last = replace(next(reports(1, size)), gateway="last")
     await _produce(brokers, topic, [(pool_key(POOL), encode(last))])
 
