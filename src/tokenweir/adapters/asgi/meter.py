@@ -9,8 +9,7 @@ from tokenweir.adapters.asgi.line import Line
 from tokenweir.adapters.asgi.sending import encoded
 from tokenweir.adapters.openai.ask import Ask, Count, adds_usage
 from tokenweir.adapters.openai.stream import StreamReader
-from tokenweir.adapters.openai.usage import UNKNOWN, Usage, text_of, usage_of
-from tokenweir.errors import BadInput
+from tokenweir.adapters.openai.usage import Usage, text_of, told
 from tokenweir.gateway.call import Call
 from tokenweir.gateway.headers import Header
 
@@ -128,13 +127,7 @@ class Meter:
         """What the backend says, and why it cannot be used if it cannot."""
         if self._stream is not None:
             return self._stream.usage, "bad_usage" if self._stream.problem else "no_usage"
-        try:
-            answer = json.loads(self._answer)
-            return usage_of(self._ask.kind, answer), "no_usage"
-        except (ValueError, AttributeError):
-            return UNKNOWN, "no_usage"
-        except BadInput:
-            return UNKNOWN, "bad_usage"
+        return told(self._ask.kind, self._answer)
 
     def _estimated(self, usage: Usage) -> Usage:
         """An answer without figures: the prompt as we counted it, and what it says."""

@@ -5,8 +5,7 @@ from contextlib import suppress
 
 from tokenweir.adapters.openai.ask import Ask, Count, Kind, adds_usage
 from tokenweir.adapters.openai.stream import StreamReader
-from tokenweir.adapters.openai.usage import UNKNOWN, Usage, text_of, usage_of
-from tokenweir.errors import BadInput
+from tokenweir.adapters.openai.usage import UNKNOWN, Usage, text_of, told
 from tokenweir.gateway import AlreadyEnded, Call
 
 LARGEST_ANSWER = 8_000_000  # bytes of an answer that is no stream; what is longer is not read
@@ -79,12 +78,7 @@ class Meter:
         """What the backend says, and why it cannot be used if it cannot."""
         if self._stream is not None:
             return self._stream.usage, "bad_usage" if self._stream.problem else "no_usage"
-        try:
-            return usage_of(self._kind, json.loads(self._answer)), "no_usage"
-        except (ValueError, AttributeError):
-            return UNKNOWN, "no_usage"
-        except BadInput:
-            return UNKNOWN, "bad_usage"
+        return told(self._kind, self._answer)
 
     def _estimate(self, usage: Usage) -> Usage:
         """An answer without figures: the prompt as we counted it, and what it says."""

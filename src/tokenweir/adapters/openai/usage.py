@@ -1,5 +1,6 @@
 """What an answer used, as far as it says so, and what it is seen to have produced."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +45,16 @@ def usage_of(kind: Kind, answer: Mapping[str, Any]) -> Usage:
         out=tokens.out if knows_output else None,
         cache_write=tokens.cache_write if knows_input else 0,
     )
+
+
+def told(kind: Kind, body: bytes | bytearray) -> tuple[Usage, str]:
+    """What a whole answer says it used, and why that cannot be used if it cannot."""
+    try:
+        return usage_of(kind, json.loads(body)), "no_usage"
+    except (ValueError, AttributeError):
+        return UNKNOWN, "no_usage"
+    except BadInput:
+        return UNKNOWN, "bad_usage"
 
 
 def text_of(answer: Mapping[str, Any]) -> str:
