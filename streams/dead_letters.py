@@ -1,7 +1,7 @@
 """What could not be used, with the place that it came from and the reason."""
 
-from streams.reading import Message
 from tokenweir.records.journal import DeadLetter
+from tokenweir.usage_log import Message
 
 READER = "control"  # who could not use it
 

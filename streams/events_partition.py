@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from streams.checkpoint import Marker, Store, checksum, read_marker
 from streams.dead_letters import dead_letter
 from streams.partition import CHECKPOINT_MS, Outgoing, Place, Unfoldable
-from streams.reading import Message
 from tokenweir.errors import BadRecord
 from tokenweir.events.count import request_key
 from tokenweir.events.gather import Flow, Gathering, advance, event_ms, gather
@@ -19,6 +18,7 @@ from tokenweir.events.read import Heard, read
 from tokenweir.events.rows import POOLS, changed_rows, from_rows, stored
 from tokenweir.gateway.report import Cut
 from tokenweir.topics import partition_of, partition_of_key, pool_key
+from tokenweir.usage_log import Message
 from tokenweir.wire import encode
 
 READER = "events"

@@ -16,10 +16,11 @@ from streams.checkpoint import write
 from streams.log import Log
 from streams.partition import Unfoldable
 from streams.publish import Publisher
-from streams.reading import Message, judge
+from streams.reading import judge
 from streams.source import Folded, Source
 from streams.tables import PartitionTables, Tables
 from streams.work import Work
+from tokenweir.usage_log import Message
 
 log = logging.getLogger(__name__)
 S = TypeVar("S", bound=Folded)

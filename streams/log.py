@@ -5,7 +5,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from streams.reading import Message
+from tokenweir.usage_log import Message
 
 WAIT_MS = 1_000
 FETCH_BYTES = 8 << 20

@@ -11,20 +11,15 @@ from typing import Any, Generic, TypeVar
 from streams.checkpoint import Checksums, Marker, checksums
 from streams.core import Core, PoolState
 from streams.dead_letters import dead_letter
-from streams.journal import Snapshot, break_entry, is_due, snapshot_entries
-from streams.reading import Message
 from tokenweir.core.step import Decided
 from tokenweir.errors import BadRecord, TokenweirError
 from tokenweir.records.journal import JournalEntry
-from tokenweir.records.spec import PoolSpec
-from tokenweir.records.usage import CapacityReport, QuotaCeiling, UsageReport
-from tokenweir.topics import Topics, barred_key, leases_key, partition_of, pool_key, roster_key
-from tokenweir.wire import decode, encode
+from tokenweir.snapshots import Snapshot, break_entry, is_due, snapshot_entries
+from tokenweir.topics import Topics, barred_key, leases_key, pool_key, roster_key
+from tokenweir.usage_log import Message, read_usage
+from tokenweir.wire import encode
 
 CHECKPOINT_MS = 5_000  # of log time
-USAGE_KINDS = (UsageReport, PoolSpec, CapacityReport, QuotaCeiling)
-
-
 P = TypeVar("P", bound=PoolState)
 
 
@@ -102,7 +97,7 @@ class Partition(Generic[P]):
         self.clock_ms = max(self.clock_ms, message.append_ms)
         self.checkpoint_ms = self.checkpoint_ms or self.clock_ms
         try:
-            record = self._read(message)
+            record = read_usage(message, self.place.partition, self.place.partitions)
         except BadRecord as error:
             return [self._letter(message, str(error))]
         if message.offset < self.starts.get(record.pool, self.strangers_start):
@@ -154,26 +149,6 @@ class Partition(Generic[P]):
             for name, why in sorted(whys.items())
             for entry in self._break(self.pools[name], why)
         ]
-
-    def _read(self, message: Message) -> Any:
-        record = decode(message.value)
-        if not isinstance(record, USAGE_KINDS):
-            raise BadRecord(f"a {type(record).__name__} does not belong in the usage topic")
-        if message.key != record.pool.encode():
-            raise BadRecord(f"the key {message.key!r} is not the record's pool {record.pool!r}")
-        if record.pool not in self.pools:
-            self._check_name(record.pool)
-        return record
-
-    def _check_name(self, pool: str) -> None:
-        if not pool or "/" in pool:
-            raise BadRecord(f"the pool's name {pool!r} is empty or has a slash, which keys need")
-        expected = partition_of(pool, self.place.partitions)
-        if expected != self.place.partition:
-            raise BadRecord(
-                f"pool {pool!r} on partition {self.place.partition}, expected {expected}: "
-                "produce with Kafka's default partitioner (murmur2 of the key)"
-            )
 
     def _meet(self, name: str, append_ms: int) -> list[Outgoing]:
         self.pools[name] = self.core.new_pool(name)

@@ -4,20 +4,9 @@ After a rebalance Faust can skip single messages and repeat others, so its word 
 not taken: the state of a partition knows the offset that it expects.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 Verdict = Literal["stale", "repeat", "next", "ahead"]
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message of the usage topic, however it was read."""
-
-    offset: int
-    append_ms: int  # the broker's append time
-    key: bytes | None
-    value: bytes | None
 
 
 def judge(next_offset: int, offset: int, generation: int, current: int) -> Verdict:

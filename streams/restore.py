@@ -9,12 +9,12 @@ from typing import TypeVar
 
 from streams.checkpoint import Marker, Store, read_marker, read_rows
 from streams.core import Core, PoolState
-from streams.journal import Snapshot, newest_snapshots
 from streams.log import Log
 from streams.partition import Place, Restored
-from streams.reading import Message
 from tokenweir.errors import BadRecord
 from tokenweir.records.journal import JournalEntry, SnapshotChunk
+from tokenweir.snapshots import Snapshot, newest_snapshots
+from tokenweir.usage_log import Message
 from tokenweir.wire import decode
 
 logger = logging.getLogger(__name__)

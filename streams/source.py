@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 from streams.checkpoint import Checksums, Marker, Store
 from streams.log import Log
 from streams.partition import Outgoing, Place
-from streams.reading import Message
+from tokenweir.usage_log import Message
 
 
 class Folded(Protocol):

@@ -14,7 +14,6 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from streams.checkpoint import MARKER, Marker, decode_marker
 from streams.config import CHECKOUT, Config
-from streams.partition import USAGE_KINDS
 from streams.parts import environment
 from streams.supervise import Child
 from streams.tables import TABLES, changelog_name
@@ -23,6 +22,7 @@ from tests.chained import BREAKS_THE_CORE, CHAINED, Chained, chain_of
 from tokenweir.errors import BadRecord
 from tokenweir.records.journal import DeadLetter, JournalEntry
 from tokenweir.topics import Topics, partition_of
+from tokenweir.usage_log import USAGE_KINDS
 from tokenweir.wire import decode, encode
 
 CHAINED_WORKER = ("-m", "tests.broker.chained_worker")

@@ -9,9 +9,9 @@ import pytest
 
 from streams.control_metrics import COUNTERS, GAUGES, ControlCollector, serve_metrics
 from streams.folding import Folding, Keeping
-from streams.reading import Message
 from tests.pools import START
 from tests.unit.test_partition import PLACE, TOPICS, a_log, fresh
+from tokenweir.usage_log import Message
 
 DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
 

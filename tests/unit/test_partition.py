@@ -5,14 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams.checkpoint import Marker, checksums
-from streams.journal import newest_snapshots
 from streams.partition import Outgoing, Partition, Place, Restored, Unfoldable
-from streams.reading import Message
 from streams.restore import from_rows, from_snapshots
 from tests.chained import BREAKS_THE_CORE, CHAINED, Chained
 from tests.pools import START, report, spec, tenant
 from tokenweir.records.journal import Break, DeadLetter, JournalEntry, SnapshotChunk
+from tokenweir.snapshots import newest_snapshots
 from tokenweir.topics import Topics, partition_of
+from tokenweir.usage_log import Message
 from tokenweir.wire import decode, encode
 
 TOPICS = Topics()

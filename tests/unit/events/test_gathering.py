@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from streams.checkpoint import Marker, encode_marker
 from streams.events_partition import EventsPartition, OutgoingReport, find, gathering
 from streams.partition import Outgoing, Place
-from streams.reading import Message
 from tests.unit.events.made import AT, Log, content, used
 from tokenweir.core.pool import COUNTERS, new_pool
 from tokenweir.core.step import advance, fold
@@ -25,6 +24,7 @@ from tokenweir.history.checks import check_report
 from tokenweir.history.increments import requests_of
 from tokenweir.records.journal import DeadLetter
 from tokenweir.topics import Topics, partition_of, partition_of_key
+from tokenweir.usage_log import Message
 from tokenweir.wire import decode
 
 

@@ -1,6 +1,7 @@
 """S3: a snapshot counts when all of its chunks are there."""
 
-from streams.journal import (
+from tokenweir.records.journal import JournalEntry, SnapshotChunk
+from tokenweir.snapshots import (
     CHUNK_BYTES,
     Snapshot,
     break_entry,
@@ -8,7 +9,6 @@ from streams.journal import (
     newest_snapshots,
     snapshot_entries,
 )
-from tokenweir.records.journal import JournalEntry, SnapshotChunk
 
 ROW = bytes(CHUNK_BYTES // 2 - 100)
 
