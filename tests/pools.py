@@ -10,15 +10,22 @@ from tokenweir.core.terms import Ints, Terms, terms_of
 from tokenweir.records.spec import (
     CLASSES,
     Action,
+    BreakerTerms,
     Capacity,
     ClassTerms,
     Entitlement,
     OnSilence,
     PoolSpec,
+    Quota,
+    ReclaimTerms,
+    ScheduledCapacity,
     ServiceClass,
     TierTerms,
     TokenWeights,
+    TuningTerms,
+    UserTerms,
     WeightTerms,
+    Zone,
 )
 from tokenweir.records.usage import Totals, UsageReport
 
@@ -43,6 +50,13 @@ def tenant(
     slo_s: float = 1.0,
     suspended: bool = False,
     share: float | None = None,
+    sequences: int | None = None,
+    sequence_cap: int | None = None,
+    kv_bytes: int | None = None,
+    kv_cap: int | None = None,
+    quotas: Sequence[Quota] = (),
+    user_quotas: Sequence[Quota] = (),
+    users: Sequence[UserTerms] = (),
 ) -> Entitlement:
     return Entitlement(
         tenant=name,
@@ -55,6 +69,13 @@ def tenant(
         slo_ms=int(slo_s * 1000),
         on_silence=None,
         tags={},
+        sequences=sequences,
+        sequence_cap=sequence_cap,
+        kv_bytes=kv_bytes,
+        kv_cap=kv_cap,
+        quotas=quotas,
+        user_quotas=user_quotas,
+        users=users,
     )
 
 
@@ -94,6 +115,11 @@ def spec(
     lease_ms: int = 15_000,
     floor_ms: int = 600_000,
     pool: str = "chat",
+    breaker: BreakerTerms | None = None,
+    reclaim: ReclaimTerms | None = None,
+    tuning: TuningTerms | None = None,
+    zones: Sequence[Zone] = (),
+    schedule: Sequence[ScheduledCapacity] = (),
 ) -> PoolSpec:
     """A pool of 10 000 tokens/s unless told otherwise, with DESIGN's defaults."""
     return PoolSpec(
@@ -120,6 +146,11 @@ def spec(
         classes=[class_terms(name, share_caps or {}, alphas or {}) for name in CLASSES],
         unknown_class=unknown,
         entitlements=sorted(tenants, key=lambda claim: claim.tenant),
+        breaker=breaker or BreakerTerms("borrowers", 10_000, 300_000, ppm(0.05), ppm(0.1)),
+        reclaim=reclaim or ReclaimTerms(ppm(0.3), 5_000, 60_000),
+        tuning=tuning or TuningTerms(0, 300_000, 0, ppm(0.95), ONE),
+        zones=zones,
+        schedule=schedule,
         source="",
     )
 

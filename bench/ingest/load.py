@@ -10,12 +10,15 @@ from aiokafka import AIOKafkaProducer
 
 from tokenweir.records.spec import (
     CLASSES,
+    BreakerTerms,
     Capacity,
     ClassTerms,
     Entitlement,
     PoolSpec,
+    ReclaimTerms,
     TierTerms,
     TokenWeights,
+    TuningTerms,
     WeightTerms,
 )
 from tokenweir.records.usage import RequestsBlock, Totals, UsageReport
@@ -89,6 +92,11 @@ def spec() -> PoolSpec:
         classes=classes,
         unknown_class="spot",
         entitlements=claims,
+        breaker=BreakerTerms("borrowers", 10_000, 300_000, 50_000, 100_000),
+        reclaim=ReclaimTerms(300_000, 5_000, 60_000),
+        tuning=TuningTerms(0, 300_000, 0, 950_000, ONE),
+        zones=(),
+        schedule=(),
         source="",
     )
 

@@ -241,11 +241,15 @@ def test_what_was_once_written_is_read_today(file: Path) -> None:
 
 
 def assert_within(expected: Any, found: Any) -> None:
-    if not isinstance(expected, dict):
+    if isinstance(expected, dict):
+        for name, value in expected.items():
+            assert_within(value, found[name])
+    elif isinstance(expected, list):
+        assert len(expected) == len(found)
+        for value, other in zip(expected, found, strict=True):
+            assert_within(value, other)
+    else:
         assert expected == found
-        return
-    for name, value in expected.items():
-        assert_within(value, found[name])
 
 
 def test_every_version_of_every_schema_has_its_record_in_the_corpus() -> None:

@@ -5,10 +5,11 @@ readers, whoever produced it.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 from tokenweir.core import ONE
 from tokenweir.errors import BadRecord
-from tokenweir.records.spec import CLASSES, UNKNOWN, PoolSpec
+from tokenweir.records.spec import CLASSES, UNKNOWN, Entitlement, PoolSpec
 
 Bounds = Mapping[str, tuple[int, int]]
 
@@ -60,7 +61,35 @@ ENTITLEMENT: Bounds = {
     "borrow_cap": (0, MOST_RATE),
     "lend_cap": (0, MOST_RATE),
     "slo_ms": (0, DAY_MS),
+    "sequences": (0, 10**9),
+    "sequence_cap": (0, 10**9),
+    "kv_bytes": (0, 2**60),
+    "kv_cap": (0, 2**60),
 }
+BREAKER: Bounds = {
+    "cool_off_ms": (1, DAY_MS),
+    "longest_cool_off_ms": (1, DAY_MS),
+    "probe": PART,
+    "error_rate": PART,
+}
+RECLAIM: Bounds = {"beta": PART, "cool_down_ms": (0, DAY_MS), "resume_ms": (1, DAY_MS)}
+TUNING: Bounds = {
+    "every_ms": (0, DAY_MS),
+    "cool_down_ms": (0, DAY_MS),
+    "alpha_least": PART,
+    "alpha_most": PART,
+    "limits_most": (ONE, 1000 * ONE),
+}
+QUOTA: Bounds = {"tokens": (0, 10**15), "rollover": (0, 10**15)}
+USER: Bounds = {"weight": (1, 10**12)}
+SCHEDULED: Bounds = {
+    "minute": (0, 7 * 1440 - 1),
+    "tokens_per_s": (0, MOST_RATE),
+    "kv_bytes": (0, 2**60),
+    "sequences": (0, 10**9),
+}
+# Offsets of zones lie within a day, seconds.
+MOST_OFFSET_S = 86_400
 
 
 def check_spec(spec: PoolSpec) -> None:
@@ -83,6 +112,10 @@ def _faults(spec: PoolSpec) -> Iterator[str]:
     yield from _outside(spec.token_weights, TOKEN_WEIGHTS, "token_weights.")
     yield from _outside(spec.tiers, TIERS, "tiers.")
     yield from _outside(spec.weights, WEIGHTS, "weights.")
+    yield from _outside(spec.breaker, BREAKER, "breaker.")
+    yield from _outside(spec.reclaim, RECLAIM, "reclaim.")
+    yield from _outside(spec.tuning, TUNING, "tuning.")
+    yield from _calendar(spec)
     named = tuple(terms.service_class for terms in spec.classes)
     if named != CLASSES:
         yield f"classes are {', '.join(named)}: {', '.join(CLASSES)} are needed"
@@ -94,6 +127,40 @@ def _faults(spec: PoolSpec) -> Iterator[str]:
             yield f"tenant {claim.tenant!r}: names must differ, and not be empty or {UNKNOWN}"
         seen.add(claim.tenant)
         yield from _outside(claim, ENTITLEMENT, f"tenant {claim.tenant}: ")
+        yield from _quotas(spec, claim)
+
+
+def _calendar(spec: PoolSpec) -> Iterator[str]:
+    names = [zone.name for zone in spec.zones]
+    for zone in spec.zones:
+        from_ms = [*zone.from_ms]
+        if not from_ms or from_ms[0] != 0 or any(a >= b for a, b in pairwise(from_ms)):
+            yield f"zone {zone.name}: from_ms must begin with 0 and ascend"
+        if len(zone.offset_s) != len(from_ms):
+            yield f"zone {zone.name}: {len(zone.offset_s)} offsets for {len(from_ms)} times"
+        if any(abs(offset) > MOST_OFFSET_S for offset in zone.offset_s):
+            yield f"zone {zone.name}: offsets are within {MOST_OFFSET_S} s"
+    for number, entry in enumerate(spec.schedule):
+        yield from _outside(entry, SCHEDULED, f"schedule.{number}.")
+        if entry.zone not in names:
+            yield f"schedule.{number}: zone {entry.zone} is not among the spec's zones"
+
+
+def _quotas(spec: PoolSpec, claim: Entitlement) -> Iterator[str]:
+    names = {zone.name for zone in spec.zones}
+    where = f"tenant {claim.tenant}: "
+    lists = [claim.quotas, claim.user_quotas, *(user.quotas for user in claim.users)]
+    for quotas in lists:
+        if len({quota.cycle for quota in quotas}) < len(quotas):
+            yield f"{where}more than one quota a cycle"
+        for quota in quotas:
+            yield from _outside(quota, QUOTA, f"{where}quota {quota.cycle}: ")
+            if quota.zone not in names:
+                yield f"{where}zone {quota.zone} is not among the spec's zones"
+    if len({user.user for user in claim.users}) < len(claim.users):
+        yield f"{where}users: names must differ"
+    for user in claim.users:
+        yield from _outside(user, USER, f"{where}user {user.user}: ")
 
 
 def _outside(record: object, bounds: Bounds, where: str) -> Iterator[str]:

@@ -4,11 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tokenweir.records.spec import Action, Mode, OnSilence, ServiceClass, TokenWeights
+from tokenweir.records.spec import (
+    Action,
+    BreakerRefuses,
+    Mode,
+    OnSilence,
+    ServiceClass,
+    TokenWeights,
+)
 
 Tier = Literal["normal", "soft_degrade", "hard_degrade", "circuit_break"]
 Breaker = Literal["closed", "open", "half_open"]
-BreakerRefuses = Literal["borrowers", "all"]
 BarredReason = Literal["suspended", "revoked", "no_grant", "quota"]
 
 
@@ -110,3 +116,6 @@ class Roster:
     service_class: Sequence[ServiceClass]
     on_silence: Sequence[OnSilence | None]
     raise_limit: Sequence[str] = ()
+    user_tenant: Sequence[str] = ()
+    user: Sequence[str] = ()
+    user_weight: Sequence[int] = ()

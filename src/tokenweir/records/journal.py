@@ -26,6 +26,9 @@ class TenantFigures:
     refused_tokens: Sequence[int]
     queued: Sequence[int]
     spent: Sequence[int]
+    borrowed: Sequence[int] = ()
+    sequences: Sequence[int] = ()
+    kv_bytes: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,18 @@ class GatewayFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotaFigures:
+    """Windows of quotas that are in use: columns of the same length."""
+
+    tenant: Sequence[str] = ()
+    user: Sequence[str] = ()
+    window_id: Sequence[str] = ()
+    tokens: Sequence[int] = ()
+    spent: Sequence[int] = ()
+    given: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionEntry:
     """A decision and the figures that it was taken on.
 
@@ -52,6 +67,8 @@ class DecisionEntry:
     gateways: GatewayFigures
     used: int
     budget: int
+    total: int = 0
+    quotas: QuotaFigures = QuotaFigures()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ Mode = Literal["enforce", "shadow"]
 ServiceClass = Literal["preemptible", "spot", "elastic", "guaranteed", "dedicated"]
 OnSilence = Literal["floor", "refuse", "allow"]
 Action = Literal["none", "limit", "floor_only", "refuse"]
+BreakerRefuses = Literal["borrowers", "all"]
+Cycle = Literal["minute", "hour", "day", "month"]
 
 # Lowest first: the order in which classes are held back.
 CLASSES: tuple[ServiceClass, ...] = get_args(ServiceClass)
@@ -73,6 +75,78 @@ class ClassTerms:
 
 
 @dataclass(frozen=True, slots=True)
+class BreakerTerms:
+    """The emergency brake."""
+
+    refuses: BreakerRefuses
+    cool_off_ms: int
+    longest_cool_off_ms: int
+    probe: int
+    error_rate: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReclaimTerms:
+    """How fast owners get back what others borrowed."""
+
+    beta: int
+    cool_down_ms: int
+    resume_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TuningTerms:
+    """The slow loop."""
+
+    every_ms: int
+    cool_down_ms: int
+    alpha_least: int
+    alpha_most: int
+    limits_most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """A time zone as whole numbers, so that workers need no calendar of their own (A1)."""
+
+    name: str
+    from_ms: Sequence[int]
+    offset_s: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledCapacity:
+    """What the pool can do from a time of the week on."""
+
+    zone: str
+    minute: int
+    tokens_per_s: int | None
+    kv_bytes: int | None
+    sequences: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What may be spent in one cycle of the calendar."""
+
+    cycle: Cycle
+    zone: str
+    tokens: int
+    rollover: int
+    lend: bool
+    across: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UserTerms:
+    """The terms of one user or key of a tenant."""
+
+    user: str
+    weight: int
+    quotas: Sequence[Quota]
+
+
+@dataclass(frozen=True, slots=True)
 class Entitlement:
     """A tenant's claim on the pool."""
 
@@ -86,6 +160,13 @@ class Entitlement:
     slo_ms: int
     on_silence: OnSilence | None
     tags: Mapping[str, str]
+    sequences: int | None = None
+    sequence_cap: int | None = None
+    kv_bytes: int | None = None
+    kv_cap: int | None = None
+    quotas: Sequence[Quota] = ()
+    user_quotas: Sequence[Quota] = ()
+    users: Sequence[UserTerms] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,4 +200,9 @@ class PoolSpec:
     classes: Sequence[ClassTerms]
     unknown_class: ServiceClass
     entitlements: Sequence[Entitlement]
+    breaker: BreakerTerms
+    reclaim: ReclaimTerms
+    tuning: TuningTerms
+    zones: Sequence[Zone]
+    schedule: Sequence[ScheduledCapacity]
     source: str

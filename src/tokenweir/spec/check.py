@@ -1,6 +1,6 @@
 """What must hold between the fields of a spec, beyond each field by itself."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -8,7 +8,7 @@ from tokenweir.records.spec import Action, ClassTerms
 from tokenweir.spec.classes import BORROWING, CORE, CORE_WAIT
 from tokenweir.spec.compile import baseline_of, terms_of
 from tokenweir.spec.document import Place
-from tokenweir.spec.model import Pool, Tenant
+from tokenweir.spec.model import Pool, Quota, Tenant
 from tokenweir.spec.words import millionths, rate, share, time
 
 MILLION = 1_000_000
@@ -123,6 +123,55 @@ def _tenants(pool: Pool) -> Iterator[Fault]:
             yield Fault(("tenants", name, field), value, allowed, (("tenants", name, "class"),))
 
 
+def _quotas(pool: Pool) -> Iterator[Fault]:
+    for name, tenant in pool.tenants.items():
+        lists: list[tuple[Place, Sequence[Quota]]] = [
+            (("tenants", name, "quotas"), tenant.quotas),
+            (("tenants", name, "user_quotas"), tenant.user_quotas),
+            *(
+                (("tenants", name, "users", user, "quotas"), terms.quotas)
+                for user, terms in tenant.users.items()
+            ),
+        ]
+        for place, quotas in lists:
+            yield from _twice(place, quotas)
+
+
+def _twice(place: Place, quotas: Sequence[Quota]) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for number, quota in enumerate(quotas):
+        if quota.per in seen:
+            yield Fault((*place, number, "per"), quota.per, "one quota a cycle")
+        seen.add(quota.per)
+
+
+def _scheduled(pool: Pool) -> Iterator[Fault]:
+    for number, entry in enumerate(pool.schedule):
+        if (entry.tokens_per_s, entry.kv_bytes, entry.sequences) == (None, None, None):
+            yield Fault(("schedule", number), "no capacity", "tokens_per_s, kv_bytes or sequences")
+
+
+def _steering(pool: Pool) -> Iterator[Fault]:
+    brake = pool.breaker
+    if brake.longest_cool_off < brake.cool_off:
+        yield Fault(
+            ("breaker", "longest_cool_off"),
+            time(brake.longest_cool_off),
+            f"at least cool_off, which is {time(brake.cool_off)}",
+            (("breaker", "cool_off"),),
+        )
+    loop = pool.tuning
+    if loop is not None and loop.alpha_least > loop.alpha_most:
+        yield Fault(
+            ("tuning", "alpha_least"),
+            millionths(loop.alpha_least),
+            f"at most alpha_most, which is {millionths(loop.alpha_most)}",
+            (("tuning", "alpha_most"),),
+        )
+    if loop is not None and loop.limits_most < MILLION:
+        yield Fault(("tuning", "limits_most"), millionths(loop.limits_most), "1 or more")
+
+
 def _claims(pool: Pool, tenant: Tenant) -> Iterator[tuple[str, str, str]]:
     reserved, one = baseline_of(pool, tenant).rate, tenant.service_class
     if one in BORROWING and reserved:
@@ -142,4 +191,7 @@ _CHECKS: tuple[Callable[[Pool], Iterator[Fault]], ...] = (
     _actions,
     _refused_core,
     _tenants,
+    _quotas,
+    _scheduled,
+    _steering,
 )

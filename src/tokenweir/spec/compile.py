@@ -1,22 +1,32 @@
 """From a spec as people write it to the record that the log carries: integers only."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from tokenweir.records.spec import (
+    BreakerTerms,
     Capacity,
     ClassTerms,
     Entitlement,
     PoolSpec,
+    Quota,
+    ReclaimTerms,
+    ScheduledCapacity,
     TierTerms,
     TokenWeights,
+    TuningTerms,
+    UserTerms,
     WeightTerms,
 )
+from tokenweir.spec import model
 from tokenweir.spec.classes import default_terms
 from tokenweir.spec.model import Baseline, ClassFields, Pool, Tenant
+from tokenweir.spec.zones import zone_of
 
 MILLION = 1_000_000
+UNTUNED = TuningTerms(0, 0, 0, MILLION, MILLION)
 
 
 def compile_spec(pool: Pool, version: int, replaces: int, source: str = "") -> PoolSpec:
@@ -52,6 +62,11 @@ def compile_spec(pool: Pool, version: int, replaces: int, source: str = "") -> P
         classes=terms_of(pool),
         unknown_class=pool.unknown.service_class,
         entitlements=tuple(_entitlement(pool, name) for name in sorted(pool.tenants)),
+        breaker=_breaker(pool),
+        reclaim=ReclaimTerms(pool.reclaim.beta, pool.reclaim.cool_down, pool.reclaim.resume),
+        tuning=_tuning(pool),
+        zones=tuple(zone_of(name) for name in sorted({*_zones(pool)})),
+        schedule=_schedule(pool),
         source=source,
     )
 
@@ -116,4 +131,54 @@ def _entitlement(pool: Pool, name: str) -> Entitlement:
         slo_ms=tenant.slo,
         on_silence=tenant.on_silence,
         tags={key: tenant.tags[key] for key in sorted(tenant.tags)},
+        sequences=tenant.sequences,
+        sequence_cap=tenant.sequence_cap,
+        kv_bytes=tenant.kv_bytes,
+        kv_cap=tenant.kv_cap,
+        quotas=_quotas(tenant.quotas),
+        user_quotas=_quotas(tenant.user_quotas),
+        users=tuple(
+            UserTerms(name, tenant.users[name].weight, _quotas(tenant.users[name].quotas))
+            for name in sorted(tenant.users)
+        ),
     )
+
+
+def _quotas(quotas: Sequence[model.Quota]) -> tuple[Quota, ...]:
+    return tuple(
+        Quota(one.per, one.zone, one.tokens, one.rollover or 0, one.lend, one.across)
+        for one in quotas
+    )
+
+
+def _breaker(pool: Pool) -> BreakerTerms:
+    brake = pool.breaker
+    return BreakerTerms(
+        brake.refuses, brake.cool_off, brake.longest_cool_off, brake.probe, brake.error_rate
+    )
+
+
+def _tuning(pool: Pool) -> TuningTerms:
+    if pool.tuning is None:
+        return UNTUNED
+    loop = pool.tuning
+    return TuningTerms(
+        loop.every, loop.cool_down, loop.alpha_least, loop.alpha_most, loop.limits_most
+    )
+
+
+def _schedule(pool: Pool) -> tuple[ScheduledCapacity, ...]:
+    """The entries by zone and time of the week."""
+    entries = [
+        ScheduledCapacity(one.zone, minute, one.tokens_per_s, one.kv_bytes, one.sequences)
+        for one in pool.schedule
+        for minute in one.at
+    ]
+    return tuple(sorted(entries, key=lambda entry: (entry.zone, entry.minute)))
+
+
+def _zones(pool: Pool) -> Iterator[str]:
+    yield from (one.zone for one in pool.schedule)
+    for tenant in pool.tenants.values():
+        users = [quota for user in tenant.users.values() for quota in user.quotas]
+        yield from (quota.zone for quota in (*tenant.quotas, *tenant.user_quotas, *users))

@@ -1,9 +1,9 @@
 """What changes from one spec to the next, in the words of the YAML."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tokenweir.records.spec import ClassTerms, Entitlement, PoolSpec
+from tokenweir.records.spec import ClassTerms, Entitlement, PoolSpec, Quota, ScheduledCapacity
 from tokenweir.spec import words
 
 Words = Mapping[str, str]
@@ -90,6 +90,38 @@ def _pool(spec: PoolSpec) -> Iterator[tuple[str, str]]:
     for name in ("slo", "burst", "debt"):
         yield f"weights.{name}", words.millionths(getattr(spec.weights, name))
     yield "unknown.class", spec.unknown_class
+    yield from _steering(spec)
+    for entry in spec.schedule:
+        yield f"schedule.{words.week_time(entry.minute)} {entry.zone}", _scheduled(entry)
+
+
+def _steering(spec: PoolSpec) -> Iterator[tuple[str, str]]:
+    """Breaker, reclaim and tuning."""
+    yield "breaker.refuses", spec.breaker.refuses
+    yield "breaker.cool_off", words.time(spec.breaker.cool_off_ms)
+    yield "breaker.longest_cool_off", words.time(spec.breaker.longest_cool_off_ms)
+    yield "breaker.probe", words.millionths(spec.breaker.probe)
+    yield "breaker.error_rate", words.millionths(spec.breaker.error_rate)
+    yield "reclaim.beta", words.millionths(spec.reclaim.beta)
+    yield "reclaim.cool_down", words.time(spec.reclaim.cool_down_ms)
+    yield "reclaim.resume", words.time(spec.reclaim.resume_ms)
+    if spec.tuning.every_ms:
+        yield "tuning.every", words.time(spec.tuning.every_ms)
+        yield "tuning.cool_down", words.time(spec.tuning.cool_down_ms)
+        yield "tuning.alpha_least", words.millionths(spec.tuning.alpha_least)
+        yield "tuning.alpha_most", words.millionths(spec.tuning.alpha_most)
+        yield "tuning.limits_most", words.millionths(spec.tuning.limits_most)
+
+
+def _scheduled(entry: ScheduledCapacity) -> str:
+    parts = []
+    if entry.tokens_per_s is not None:
+        parts.append(words.rate(entry.tokens_per_s))
+    if entry.kv_bytes is not None:
+        parts.append(words.size(entry.kv_bytes))
+    if entry.sequences is not None:
+        parts.append(f"{words.number(entry.sequences)} sequences")
+    return ", ".join(parts)
 
 
 def _tiers(spec: PoolSpec) -> Iterator[tuple[str, str]]:
@@ -129,5 +161,25 @@ def _claim(claim: Entitlement) -> Iterator[tuple[str, str]]:
         yield "suspended", "true"
     if claim.on_silence is not None:
         yield "on_silence", claim.on_silence
+    for name in ("sequences", "sequence_cap"):
+        if getattr(claim, name) is not None:
+            yield name, words.number(getattr(claim, name))
+    for name in ("kv_bytes", "kv_cap"):
+        if getattr(claim, name) is not None:
+            yield name, words.size(getattr(claim, name))
+    yield from _quotas("quotas", claim.quotas)
+    yield from _quotas("user_quotas", claim.user_quotas)
+    for user in claim.users:
+        yield f"users.{user.user}.weight", words.millionths(user.weight)
+        yield from _quotas(f"users.{user.user}.quotas", user.quotas)
     for key, value in claim.tags.items():
         yield f"tags.{key}", value
+
+
+def _quotas(path: str, quotas: Sequence[Quota]) -> Iterator[tuple[str, str]]:
+    for quota in quotas:
+        said = f"{words.number(quota.tokens)} tokens, {quota.zone}"
+        if quota.rollover:
+            said += f", rollover {words.number(quota.rollover)}"
+        said += ", lent" * quota.lend + ", across pools" * quota.across
+        yield f"{path}.{quota.cycle}", said

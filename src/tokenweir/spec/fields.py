@@ -27,9 +27,9 @@ def hint_of(field: FieldInfo) -> Any:
     return Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
 
 
-def hint_at(place: Place) -> Any:
-    """The type of what may stand at `place`; None where nothing may."""
-    hint: Any = Pool
+def hint_at(place: Place, kind: type[BaseModel] = Pool) -> Any:
+    """The type of what may stand at `place` of a document of this kind; None where nothing may."""
+    hint: Any = kind
     for part in place:
         hint = _inside(bare(hint), str(part))
     return hint
@@ -47,6 +47,8 @@ def allowed(hint: Any) -> str:
         return "true or false"
     if is_mapping(inner):
         return f"a mapping with fields such as {', '.join(names_in(inner)[:3])}"
+    if get_origin(inner) is list:
+        return f"a list; each item {allowed(get_args(inner)[0])}"
     return "a mapping of names"  # to texts, or to mappings of their own
 
 
@@ -77,6 +79,10 @@ def _inside(hint: Any, part: str) -> Any:
     if is_mapping(hint):
         field = fields_of(hint).get(part)
         return None if field is None else hint_of(field)
+    if get_origin(hint) is list:
+        return get_args(hint)[0] if part.isdecimal() else None
+    if get_origin(hint) is list:
+        return get_args(hint)[0]
     return get_args(hint)[1] if get_origin(hint) is dict else None
 
 

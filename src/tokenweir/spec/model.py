@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from tokenweir.records.spec import Action, Mode, OnSilence, ServiceClass
+from tokenweir.records.spec import Action, BreakerRefuses, Cycle, Mode, OnSilence, ServiceClass
+from tokenweir.spec.calendar import CycleName, WeekTimes, ZoneName
 from tokenweir.spec.name import POOL, TENANT, TEXT
 from tokenweir.spec.quantity import (
     BYTES,
@@ -19,6 +20,7 @@ from tokenweir.spec.quantity import (
     SOME_RATE,
     TOKENS,
     WEIGHT,
+    WHOLE_TOKENS,
     count,
     duration,
     ratio,
@@ -72,6 +74,7 @@ Factor = Annotated[int, FACTOR]
 Level = Annotated[int, ratio("0", "2")]
 Part = Annotated[int, ratio("0", "1")]
 LongTime = Annotated[int, duration("1 s", "24 h")]
+ZoneField = Annotated[str, ZoneName()]
 Text = Annotated[str, TEXT]
 
 
@@ -172,6 +175,30 @@ class Classes(Fields):
     )
 
 
+class Quota(Fields):
+    """What may be spent in one cycle of the calendar."""
+
+    per: Annotated[Cycle, CycleName()] = required("Its cycle: the calendar's, in `zone`.")
+    tokens: Annotated[int, WHOLE_TOKENS] = required("Charged tokens that may be spent in a cycle.")
+    zone: ZoneField = default("UTC", "Whose calendar it follows.")
+    rollover: Annotated[int, WHOLE_TOKENS] | None = default(
+        None, "The most of an unspent cycle that the next one may spend too; left out: nothing."
+    )
+    lend: bool = default(
+        False, "true: what the cycle will leave may be spent by the pool's other tenants."
+    )
+    across: bool = default(
+        False, "true: one quota over all pools that name this tenant with `across`."
+    )
+
+
+class User(Fields):
+    """The terms of one user or key inside a tenant."""
+
+    weight: Annotated[int, WEIGHT] = default(1, "Its share of the tenant's lease.")
+    quotas: list[Quota] = default([], "Its own quotas, one a cycle.")
+
+
 class Tenant(Fields):
     """A tenant's claim on the pool."""
 
@@ -190,6 +217,21 @@ class Tenant(Fields):
     )
     suspended: bool = default(False, "true: it gets nothing.")
     on_silence: OnSilence | None = default(None, "Instead of its class's on_silence.")
+    sequences: Annotated[int, count(10**9)] | None = default(
+        None, "Sequences reserved for it; left out: in proportion to the baseline."
+    )
+    sequence_cap: Annotated[int, count(10**9)] | None = default(
+        None, "The most sequences that it runs; left out: not limited."
+    )
+    kv_bytes: Annotated[int, BYTES] | None = default(
+        None, "KV cache reserved for it; left out: in proportion to the baseline."
+    )
+    kv_cap: Annotated[int, BYTES] | None = default(
+        None, "The most KV cache that it fills; left out: not limited."
+    )
+    quotas: list[Quota] = default([], "What it may spend in cycles of the calendar, one a cycle.")
+    user_quotas: list[Quota] = default([], "The same for each user that has no quotas of its own.")
+    users: dict[Annotated[str, TENANT], User] = default({}, "Users or keys with their own terms.")
     tags: dict[Text, Text] = default(
         {}, "For showback: team: search. Refusals tell raise_limit_url, where its limit is raised."
     )
@@ -201,6 +243,62 @@ class Unknown(Fields):
     service_class: Literal["preemptible", "spot", "elastic"] = default(
         "spot", "Their class.", alias="class"
     )
+
+
+class Breaker(Fields):
+    """The emergency brake, for when grants did not keep use within the capacity."""
+
+    refuses: BreakerRefuses = default(
+        "borrowers", "Whom it refuses while it is open: borrowers (floors pass), or all."
+    )
+    cool_off: Annotated[int, duration("1 s", "1 h")] = default("10 s", "How long it stays open.")
+    longest_cool_off: Annotated[int, duration("1 s", "24 h")] = default(
+        "5 min", "How long at most: each relapse doubles."
+    )
+    probe: Annotated[int, ratio("0", "0.5")] = default(
+        "0.05", "The part of the capacity that borrowers may probe with while it is half open."
+    )
+    error_rate: Annotated[int, ratio("0.001", "1")] = default(
+        "0.1", "The part of failed requests from which on the probes have failed."
+    )
+
+
+class Reclaim(Fields):
+    """How fast owners get back what others borrowed."""
+
+    beta: Annotated[int, ratio("0.01", "1")] = default(
+        "0.3", "β: the most of what somebody borrowed that one decision takes back."
+    )
+    cool_down: Annotated[int, duration("0 s", "1 h")] = default(
+        "5 s", "How long a borrower is left alone after a reclaim; core floors do not wait."
+    )
+    resume: Annotated[int, duration("1 s", "1 h")] = default(
+        "60 s", "After which revoked preemptible work may go on."
+    )
+
+
+class Tuning(Fields):
+    """The slow loop that fits α and limits to what is seen."""
+
+    every: Annotated[int, duration("1 s", "24 h")] = default("60 s", "Between two looks.")
+    cool_down: Annotated[int, duration("0 s", "24 h")] = default(
+        "5 min", "How long whatever was changed is left alone."
+    )
+    alpha_least: Part = default("0", "α is not lowered below it.")
+    alpha_most: Annotated[int, ratio("0", "0.95")] = default("0.95", "α is not raised above it.")
+    limits_most: Annotated[int, FACTOR] = default(
+        1, "Quotas and borrow caps are not raised above this multiple of what the spec says."
+    )
+
+
+class Scheduled(Fields):
+    """What the pool can do from a time of the week on."""
+
+    at: Annotated[tuple[int, ...], WeekTimes()] = required("From when on: Mon-Fri 08:00.")
+    zone: ZoneField = default("UTC", "Whose calendar it follows.")
+    tokens_per_s: Annotated[int, SOME_RATE] | None = default(None, "As in `capacity`.")
+    kv_bytes: Annotated[int, BYTES] | None = default(None, "As in `capacity`.")
+    sequences: Annotated[int, count(10**9)] | None = default(None, "As in `capacity`.")
 
 
 class Pool(Fields):
@@ -236,6 +334,14 @@ class Pool(Fields):
     smoothing: Smoothing = default(Smoothing(), "How fast smoothed figures follow.")
     weights: WeightFactors = default(WeightFactors(), "What changes a tenant's weight.")
     classes: Classes = default(Classes(), "The terms of the classes.")
+    breaker: Breaker = default(Breaker(), "The emergency brake.")
+    reclaim: Reclaim = default(Reclaim(), "How fast owners get back what others borrowed.")
+    tuning: Tuning | None = default(
+        None, "The slow loop that fits α and limits to what is seen; left out: nothing is tuned."
+    )
+    schedule: list[Scheduled] = default(
+        [], "Capacity that follows the week; what is reported or set holds until its next time."
+    )
     tenants: dict[Annotated[str, TENANT], Tenant] = default(
         {}, "Who is entitled: a name and its fields."
     )

@@ -86,6 +86,9 @@ BYTES = Quantity(
     2**60,
 )
 TOKENS = Quantity("tokens, more than 0: 20000, 20k", _each(1000, THOUSANDS), 1, LARGEST_RATE)
+WHOLE_TOKENS = Quantity(
+    "whole tokens, more than 0: 20000, 20k, 10M", _each(1, THOUSANDS), 1, 10**15, whole=True
+)
 FACTOR = Quantity("a number from 0 to 1000: 0.1, 4", {"": Decimal(1_000_000)}, 0, 10**9)
 WEIGHT = Quantity("a number above 0, up to 1000000: 1000, 0.1", {"": Decimal(1_000_000)}, 1, 10**12)
 
@@ -108,3 +111,9 @@ def ratio(least: str, most: str) -> Quantity:
     read = Quantity("", RATIO_UNITS, 0, 2**62).read
     allowed = f"a number from {least} to {most}, or a percentage: 0.25, 25%"
     return Quantity(allowed, RATIO_UNITS, read(least), read(most))
+
+
+def number(value: object) -> Decimal | None:
+    """A finite number without a unit; None where it is none."""
+    found, unit = _split(value)
+    return found if found.is_finite() and not unit else None

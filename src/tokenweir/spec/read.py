@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 from copy import deepcopy
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from tokenweir.spec.check import faults
 from tokenweir.spec.document import BadSpec, Document, Place, Problem, path_of, read_document
 from tokenweir.spec.fields import allowed, bare, hint_at, names_in, near
 from tokenweir.spec.model import Pool
+
+Kind = TypeVar("Kind", bound=BaseModel)
 
 
 def read_spec(text: str, name: str) -> Pool:
@@ -19,8 +21,8 @@ def read_spec(text: str, name: str) -> Pool:
     Raises `BadSpec` with every problem: its line, the field's path, the value, what is allowed.
     """
     document = read_document(text, name)
-    pool, errors, dropped = _validate(document.data)
-    problems = [*document.problems, *(_problem(document, error) for error in errors)]
+    pool, errors, dropped = _validate(Pool, document.data)
+    problems = [*document.problems, *(_problem(document, Pool, error) for error in errors)]
     if pool is not None:
         problems += _across(document, pool, dropped)
     if pool is None or problems:
@@ -28,7 +30,15 @@ def read_spec(text: str, name: str) -> Pool:
     return pool
 
 
-def _validate(data: Any) -> tuple[Pool | None, list[ErrorDetails], set[Place]]:
+def read_fields(document: Document, kind: type[Kind]) -> tuple[Kind | None, list[Problem]]:
+    """A document of another kind, its fields as `Fields` of `spec.model`; and every problem."""
+    found, errors, _ = _validate(kind, document.data)
+    return found, [*document.problems, *(_problem(document, kind, error) for error in errors)]
+
+
+def _validate(
+    kind: type[Kind], data: Any
+) -> tuple[Kind | None, list[ErrorDetails], set[Place]]:
     """The pool, the errors, and what was dropped to get a pool in spite of them.
 
     Without the dropping there could be no check across fields while one of them is wrong.
@@ -37,7 +47,7 @@ def _validate(data: Any) -> tuple[Pool | None, list[ErrorDetails], set[Place]]:
     dropped: set[Place] = set()
     while True:
         try:
-            return Pool.model_validate(data), found, dropped
+            return kind.model_validate(data), found, dropped
         except ValidationError as error:
             errors = error.errors(include_url=False)
         found = found or errors  # later ones are about what was dropped
@@ -64,21 +74,21 @@ def _without(data: Any, places: set[Place]) -> Any:
     return data
 
 
-def _problem(document: Document, error: ErrorDetails) -> Problem:
+def _problem(document: Document, kind: type[BaseModel], error: ErrorDetails) -> Problem:
     """One error of pydantic in our words."""
     place: Place = error["loc"]
     shown = f"value {_shown(document, place, error['input'])}"
     if place[-1:] == ("[key]",):
         place = place[:-1]
-        shown, said = "this name", allowed(get_args(bare(hint_at(place[:-1])))[0])
+        shown, said = "this name", allowed(get_args(bare(hint_at(place[:-1], kind)))[0])
     elif error["type"] == "extra_forbidden":
-        shown, said = "unknown field", near(str(place[-1]), names_in(hint_at(place[:-1])))
+        shown, said = "unknown field", near(str(place[-1]), names_in(hint_at(place[:-1], kind)))
     elif error["type"] == "missing":
-        shown, said = "missing", allowed(hint_at(place))
+        shown, said = "missing", allowed(hint_at(place, kind))
     elif error["type"] == "literal_error":
-        said = near(str(error["input"]), list(get_args(bare(hint_at(place)))))
+        said = near(str(error["input"]), list(get_args(bare(hint_at(place, kind)))))
     else:
-        said = allowed(hint_at(place))
+        said = allowed(hint_at(place, kind))
     return Problem(document.line(place), path_of(place), shown, said)
 
 

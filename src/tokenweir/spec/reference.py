@@ -23,7 +23,7 @@ END = "<!-- end -->"
 
 def reference() -> str:
     """A table a mapping: its fields, what each may be, its default, what it means."""
-    return "\n".join(line for table in _tables("", Pool) for line in table)
+    return "\n".join(line for table in _tables("", Pool, set()) for line in table)
 
 
 def written_into(page: str) -> str:
@@ -32,19 +32,26 @@ def written_into(page: str) -> str:
     return f"{before}{BEGIN}\n\n{reference()}\n{END}{rest.split(END)[1]}"
 
 
-def _tables(path: str, kind: type[BaseModel]) -> Iterator[list[str]]:
+def _tables(path: str, kind: type[BaseModel], seen: set[type[BaseModel]]) -> Iterator[list[str]]:
     yield _table(path, kind)
     if path == "classes.CLASS":
         yield _class_defaults()
-    seen: list[type[BaseModel]] = []
     for name, field in fields_of(kind).items():
-        inside = bare(hint_of(field))
-        of_many = get_origin(inside) is dict and is_mapping(get_args(inside)[1])
-        below = get_args(inside)[1] if of_many else inside
-        if is_mapping(below) and below not in seen:
-            seen.append(below)  # the five classes have the same fields
-            part = "CLASS" if path == "classes" else f"{name}.NAME" if of_many else name
-            yield from _tables(f"{path}.{part}".lstrip("."), below)
+        below, part = _below(name, bare(hint_of(field)))
+        if below is not None and below not in seen:
+            seen.add(below)  # the five classes have the same fields, as have all quotas
+            part = "CLASS" if path == "classes" else part
+            yield from _tables(f"{path}.{part}".lstrip("."), below, seen)
+
+
+def _below(name: str, hint: Any) -> tuple[type[BaseModel] | None, str]:
+    """The mapping that a field holds, alone, by name or in a list; and how its path goes on."""
+    if is_mapping(hint):
+        return hint, name
+    for origin, place, part in ((dict, 1, f"{name}.NAME"), (list, 0, f"{name}[]")):
+        if get_origin(hint) is origin and is_mapping(get_args(hint)[place]):
+            return get_args(hint)[place], part
+    return None, ""
 
 
 def _table(path: str, kind: type[BaseModel]) -> list[str]:
@@ -68,15 +75,14 @@ def _row(name: str, field: FieldInfo) -> str:
 
 
 def _has_parts(hint: Any) -> bool:
-    inside = bare(hint)
-    return is_mapping(inside) or (get_origin(inside) is dict and is_mapping(get_args(inside)[1]))
+    return _below("", bare(hint))[0] is not None
 
 
 def _default(field: FieldInfo) -> str:
     value = field.default
     if value is PydanticUndefined:
         return "required"
-    if value is None or value == {} or isinstance(value, BaseModel):
+    if value is None or value in ({}, []) or isinstance(value, BaseModel):
         return ""
     return f"`{str(value).lower()}`"
 

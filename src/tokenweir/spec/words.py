@@ -1,6 +1,7 @@
 """The wire's integers in words and units that people read."""
 
 _BYTES = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _TIMES = ((3_600_000, "h"), (60_000, "min"), (1000, "s"))
 
 
@@ -46,3 +47,11 @@ def time(ms: int) -> str:
         if ms % unit == 0 and ms:
             return f"{number(ms // unit)} {name}"
     return f"{number(ms)} ms" if ms else "0 s"
+
+
+def week_time(minute: int) -> str:
+    """Minutes from Monday 00:00: Fri 08:30."""
+    day, rest = divmod(minute, 1440)
+    return (
+        f"{('Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun')[day]} {rest // 60:02}:{rest % 60:02}"
+    )

@@ -12,11 +12,19 @@ from tokenweir.records.journal import (
     DecisionEntry,
     GatewayFigures,
     JournalEntry,
+    QuotaFigures,
     SnapshotChunk,
     TenantFigures,
 )
 from tokenweir.records.rows import BlockRow, GatewayRow, PoolRow
-from tokenweir.records.spec import Capacity, TokenWeights
+from tokenweir.records.spec import (
+    Capacity,
+    Quota,
+    ScheduledCapacity,
+    TokenWeights,
+    UserTerms,
+    Zone,
+)
 from tokenweir.records.usage import CapacityReport, QuotaCeiling, RequestsBlock
 from tokenweir.wire import encode
 
@@ -25,12 +33,28 @@ WEIGHTS = TokenWeights(1_000_000, 100_000, 4_000_000)
 SPEC = replace(
     spec(
         tenant("acme", "dedicated", 1_500, lend_cap=100),
-        replace(tenant("büro", "elastic", share=0.25, borrow_cap=40), tags={"team": "search"}),
+        replace(
+            tenant(
+                "büro",
+                "elastic",
+                share=0.25,
+                borrow_cap=40,
+                quotas=[Quota("day", "Europe/Berlin", 10_000_000, 1_000_000, True, True)],
+                user_quotas=[Quota("minute", "UTC", 5_000, 0, False, False)],
+                users=[UserTerms("ann", 2_000_000, [Quota("month", "UTC", 9, 0, False, False)])],
+            ),
+            tags={"team": "search"},
+        ),
         tenant("nightly", "preemptible", suspended=True, slo_s=30),
         sequences=64,
         kv_bytes=2**34,
         share_caps={"spot": 0.3},
         alphas={"preemptible": 0.5},
+        zones=[
+            Zone("Europe/Berlin", [0, 1_743_296_400_000], [3_600, 7_200]),
+            Zone("UTC", [0], [0]),
+        ],
+        schedule=[ScheduledCapacity("Europe/Berlin", 480, 9_000_000, None, 32)],
     ),
     burst=20_000_000,
     token_weights=WEIGHTS,
@@ -169,6 +193,9 @@ RECORDS: tuple[object, ...] = (
         ["dedicated", "preemptible"],
         [None, "refuse"],
         ["https://limits.example/acme", ""],
+        ["acme"],
+        ["ann"],
+        [2_000_000],
     ),
     JournalEntry(
         "chat",
@@ -176,10 +203,12 @@ RECORDS: tuple[object, ...] = (
         f"chat@{AT}",
         DecisionEntry(
             DECISION,
-            TenantFigures(["acme"], ["dedicated"], *([value] for value in range(1, 14))),
+            TenantFigures(["acme"], ["dedicated"], *([value] for value in range(1, 17))),
             GatewayFigures(["gw-1f3a"], [7], [AT], [AT - 20], [1_900_000], [0]),
             used=123_456,
             budget=600_000,
+            total=710_000,
+            quotas=QuotaFigures(["acme"], [""], ["day/2027-01-15"], [1_000], [400], [600]),
         ),
     ),
     DeadLetter("tokenweir.usage.v1", 3, 41, AT, b"chat", None, "the value is null", "control"),

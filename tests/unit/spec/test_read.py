@@ -36,7 +36,8 @@ tenants:
         "pool.yaml:5: alpha: value '.nan': a number from 0 to 1, or a percentage: 0.25, 25%",
         "pool.yaml:6: windwo: unknown field: did you mean window? Allowed: pool, mode, capacity, "
         "interval, window, grace, lease, silent_floor, longest_request, burst, token_weights, "
-        "ceiling, pots, alpha, tiers, smoothing, weights, classes, tenants or unknown",
+        "ceiling, pots, alpha, tiers, smoothing, weights, classes, breaker, reclaim, tuning, "
+        "schedule, tenants or unknown",
         "pool.yaml:7: tenants: value 21 000 tokens/s (baselines of dedicated and guaranteed "
         "tenants 20 000 tokens/s, starter pots 5 % of the capacity): floors above capacity: "
         "together at most 19 000 tokens/s, which is the ceiling 0.95 of 20 000 tokens/s",
