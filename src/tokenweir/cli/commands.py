@@ -5,7 +5,9 @@ from typing import Any
 
 import click
 
+from tokenweir.cli.capacity_commands import capacity
 from tokenweir.cli.options import OUTPUT, POOL, connected
+from tokenweir.cli.simulate_command import simulate
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -205,3 +207,7 @@ def status(settings: Any, **given: Any) -> int:
     from tokenweir.cli import status
 
     return status.run(settings, **given)
+
+
+tokenweir.add_command(capacity)
+tokenweir.add_command(simulate)

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 
 from aiokafka import TopicPartition
 from aiokafka.structs import ConsumerRecord
 
 from tokenweir import wire
+from tokenweir.cli.heads import has_head
 from tokenweir.cli.log import Log
 from tokenweir.cli.show import note
 from tokenweir.errors import BadRecord
@@ -112,17 +112,10 @@ async def _decided(log: Log, topics: Topics, pool: str) -> int | None:
 
 def specs_of(records: Iterable[ConsumerRecord], pool: str) -> list[PoolSpec]:
     """The specs of one pool among records of the usage topic."""
-    values = (record.value for record in records if record.value is not None)
     # Reports are by far the most; their heads are enough to pass them over.
-    specs = (_spec(value) for value in values if value[: wire.HEADER] in _heads())
+    values = (record.value for record in records if has_head(record.value, PoolSpec))
+    specs = (_spec(value) for value in values)
     return [spec for spec in specs if spec is not None and spec.pool == pool]
-
-
-@cache
-def _heads() -> frozenset[bytes]:
-    """The first bytes of every version of a spec's record."""
-    versions = (schema for name, _, schema in wire.schemas() if name == PoolSpec.__name__)
-    return frozenset(wire.MARKER + wire.schema_fingerprint(schema) for schema in versions)
 
 
 def _spec(value: bytes) -> PoolSpec | None:

@@ -6,19 +6,18 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal
 
-from aiokafka import AIOKafkaProducer, TopicPartition
-from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+from aiokafka import TopicPartition
 
 from tokenweir import wire
-from tokenweir.cli.log import Log, silent
+from tokenweir.cli.log import Log
 from tokenweir.cli.plan import Plan, specs_of
-from tokenweir.errors import BadInput, BadRecord, Unavailable
+from tokenweir.cli.send import open_sender
+from tokenweir.errors import BadInput, BadRecord
 from tokenweir.records.control import ControlDecision
 from tokenweir.records.journal import AuditEntry, JournalEntry
 from tokenweir.spec.current import current
 from tokenweir.topics import Topics, partition_of, pool_key
 
-LARGEST_BYTES = 64 << 20  # before compression; the broker has its own limit behind it
 State = Literal["accepted", "rejected", "waiting"]
 
 
@@ -61,34 +60,14 @@ async def _answers_from(
 
 async def _send(brokers: str, plans: Sequence[Plan]) -> dict[str, int]:
     """The offset of each pool's spec."""
-    producer = AIOKafkaProducer(
-        bootstrap_servers=brokers,
-        acks="all",
-        enable_idempotence=True,
-        max_request_size=LARGEST_BYTES,
-        compression_type="gzip",
-    )
     offsets = {}
-    try:
-        await producer.start()
+    async with open_sender(brokers) as sender:
         for plan in plans:
-            sent = await producer.send_and_wait(
-                plan.partition.topic,
-                wire.encode(plan.spec),
-                key=pool_key(plan.spec.pool),
-                partition=plan.partition.partition,
-            )
-            offsets[plan.spec.pool] = sent.offset
-    except MessageSizeTooLargeError as error:
-        topic = plan.partition.topic
-        raise BadInput(
-            f"{plan.source.name}: larger than the broker takes in one record: raise "
-            f"max.message.bytes of the topic {topic}"
-        ) from error
-    except KafkaError as error:
-        raise Unavailable(silent(brokers)) from error
-    finally:
-        await producer.stop()
+            key, value = pool_key(plan.spec.pool), wire.encode(plan.spec)
+            try:
+                offsets[plan.spec.pool] = (await sender.send(plan.partition, key, value)).offset
+            except BadInput as error:
+                raise BadInput(f"{plan.source.name}: {error}") from error
     return offsets
 
 

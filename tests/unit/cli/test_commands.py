@@ -8,7 +8,18 @@ from pathlib import Path
 import pytest
 
 COMMAND = [sys.executable, "-c", "from tokenweir.cli import main; main()"]
-COMMANDS = ("apply", "get pools", "get tenants", "get leases", "tail", "sql", "status")
+COMMANDS = (
+    "apply",
+    "capacity report",
+    "capacity set",
+    "capacity show",
+    "get pools",
+    "get tenants",
+    "get leases",
+    "tail",
+    "sql",
+    "status",
+)
 
 
 def run(folder: Path, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
