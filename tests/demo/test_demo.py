@@ -112,6 +112,9 @@ def test_an_interrupted_demo_has_kept_the_guarantee_and_ends_with_equal_totals(
     assert code == 0, said
     assert "ClickHouse has exactly what the load counted" in said
     assert summary["equal"] is True
+    # Guaranteed and within its baseline: no reason is allowed. Late decisions are waited for (L8);
+    # only where none comes for a lease's life, 15 s, may a gateway without a floor refuse (L7).
+    assert summary["load"]["assistant"]["reasons"] == {}
     assert summary["clickhouse"]["assistant"]["refused"] == 0
     assert summary["clickhouse"]["evals"]["refused"] > 0
     assert not (running.data / "stack.json").exists()

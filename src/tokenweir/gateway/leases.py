@@ -29,6 +29,7 @@ class Leases:
         "pot",
         "pot_rate",
         "rates",
+        "since_ms",
         "stances",
         "turns_ms",
     )
@@ -37,6 +38,7 @@ class Leases:
         self.stances = stances
         self.interval_ms = interval_ms
         self.at_ms = 0  # the decision that is obeyed completely; 0: none
+        self.since_ms = 0  # own time since when it is
         self.expires_ms = self.floor_expires_ms = 0
         self.turns_ms = NEVER
         self.phase: Phase = "none"
@@ -58,6 +60,7 @@ class Leases:
         """
         before, phase_before = self.leased, self.phase
         self._read(parts, meet)
+        self.since_ms = now_ms
         self.phase = self._phase_at(pool_ms)
         self.turns_ms = self._turns()
         for name, subject in before.items():

@@ -92,6 +92,15 @@ class Lines:
             self.pot_crowd.add(request.cost, request.cost, request.deadline_ms)
         return line
 
+    def prolong(self, request: Request, deadline_ms: int) -> None:
+        """Let it wait until this later deadline."""
+        request.deadline_ms = deadline_ms
+        self._number += 1
+        heappush(self._deadlines, (deadline_ms, self._number, request))
+        crowds = (self._lines[request.subject].crowd, self.pot_crowd)
+        for crowd in crowds[: 1 + (request.subject in self.pot)]:
+            crowd.last_ms = max(crowd.last_ms, deadline_ms)
+
     def drop(self, request: Request) -> None:
         """It went away unserved."""
         self._lines[request.subject].drop(request)
@@ -171,13 +180,13 @@ class Lines:
                 yield line
 
     def overdue(self, now_ms: int) -> Iterator[Request]:
-        """Those whose deadline has come; the caller drops each before it asks for the next."""
+        """Those whose deadline has come; the caller drops or prolongs each before the next."""
         while self._deadlines:
             deadline_ms, _, request = self._deadlines[0]
             if request.state == "waiting" and deadline_ms > now_ms:
                 return
             heappop(self._deadlines)
-            if request.state == "waiting":
+            if request.state == "waiting" and request.deadline_ms <= now_ms:
                 yield request
 
     def next_ms(self) -> int | None:

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 from tokenweir.gateway import ledger
 from tokenweir.gateway.admission import admit, charge
+from tokenweir.gateway.patience import answered_by, patience, prolonged
 from tokenweir.gateway.promise import promised
 from tokenweir.gateway.queue import NEVER, Line
 from tokenweir.gateway.reasons import Denial
 from tokenweir.gateway.request import Request
-from tokenweir.gateway.stance import CORE, CORE_WAIT
 from tokenweir.gateway.streams import mark
 from tokenweir.gateway.subject import Subject
 from tokenweir.gateway.suspend import resume
@@ -37,7 +37,7 @@ def hold_back(gate: "PoolGate", request: Request, denial: Denial, now_ms: int) -
         request.subject.would_refuse[denial.reason] += 1
         charge(gate, request, None, None, now_ms, gate.clock.at(now_ms) or 0)
         return
-    patience_ms = _patience(gate, request, denial)
+    patience_ms = patience(gate, request, denial)
     if patience_ms > 0 and _room(gate, request, now_ms):
         _wait(gate, request, denial, now_ms, patience_ms)
         return
@@ -63,8 +63,9 @@ def serve(gate: "PoolGate", now_ms: int) -> list[Request]:
     if lines.pot_due_ms <= now_ms:
         _share_pot(gate, now_ms, ended)
     for request in lines.overdue(now_ms):
-        dismiss(gate, request, request.denial, now_ms)
-        ended.append(request)
+        if not prolonged(gate, request, now_ms):
+            dismiss(gate, request, _why(gate, request, now_ms), now_ms)
+            ended.append(request)
     moments = (lines.next_ms(), gate.resume_ms)
     gate.next_ms = min((moment for moment in moments if moment is not None), default=None)
     return ended
@@ -77,14 +78,11 @@ def dismiss(gate: "PoolGate", request: Request, denial: Denial | None, now_ms: i
     ledger.refuse(gate, request, denial, now_ms)
 
 
-def _patience(gate: "PoolGate", request: Request, denial: Denial) -> int:
-    """How long it may wait, in ms: core classes as long as a lease needs to grow."""
-    if not denial.may_wait:
-        return 0
-    longest = gate.stances[request.subject.rank].longest_wait_ms
-    if request.subject.rank >= CORE:
-        longest = max(longest, CORE_WAIT * gate.interval_ms)
-    return longest if request.timeout_ms is None else min(longest, request.timeout_ms)
+def _why(gate: "PoolGate", request: Request, now_ms: int) -> Denial | None:
+    """Why it was not admitted: why the first of its line is not, since nobody overtakes."""
+    line = gate.lines.of(request.subject)
+    head = line.head(now_ms) if line is not None else None
+    return request.denial if head is None else head.denial
 
 
 def _room(gate: "PoolGate", request: Request, now_ms: int) -> bool:
@@ -107,6 +105,7 @@ def _wait(
     lines = gate.lines
     request.denial = denial
     request.deadline_ms = now_ms + patience_ms
+    request.answer_ms = answered_by(gate, now_ms)
     request.state = request.status = "waiting"
     line = lines.add(request, now_ms)
     if denial.reason == "pot" and len(line) == 1:
@@ -126,7 +125,7 @@ def _move(gate: "PoolGate", line: Line, now_ms: int, ended: list[Request]) -> No
     """Move the line of a tenant with a lease on, until its head must wait."""
     while (head := line.head(now_ms)) is not None:
         denial = admit(gate, head, now_ms)
-        if denial is not None and denial.may_wait and head.deadline_ms > now_ms:
+        if denial is not None and denial.may_wait and _may_stay(gate, head, now_ms):
             _stays(gate, line, head, denial, now_ms)
             return
         _goes(gate, head, denial, now_ms, ended)
@@ -142,7 +141,7 @@ def _share_pot(gate: "PoolGate", now_ms: int, ended: list[Request]) -> None:
         assert line is not None
         assert head is not None
         denial = admit(gate, head, now_ms)
-        if denial is None or not denial.may_wait or head.deadline_ms <= now_ms:
+        if denial is None or not denial.may_wait or not _may_stay(gate, head, now_ms):
             _goes(gate, head, denial, now_ms, ended)
             continue
         if denial.reason == "pot" and gate.leases.pot.level <= 0:
@@ -153,6 +152,10 @@ def _share_pot(gate: "PoolGate", now_ms: int, ended: list[Request]) -> None:
         # Its own allowance is used up, or something else lacks: the others need not wait for it.
         lines.withdraw(subject)
         _stays(gate, line, head, denial, now_ms)
+
+
+def _may_stay(gate: "PoolGate", head: Request, now_ms: int) -> bool:
+    return head.deadline_ms > now_ms or prolonged(gate, head, now_ms)
 
 
 def _stays(gate: "PoolGate", line: Line, head: Request, denial: Denial, now_ms: int) -> None:

@@ -68,3 +68,37 @@ def test_a_tenant_without_a_lease_makes_the_gateway_report_once() -> None:
     gate.hurry = False
     ask(gate, 600, "ela")
     assert not gate.hurry
+
+
+def test_a_core_tenant_is_not_refused_while_the_decision_that_answers_it_is_late() -> None:
+    #  own time   500 asks      3 500 three intervals      4 200 the third decision comes
+    gate = obeying()
+    request, hasty = ask(gate, 500, "gua", 10), ask(gate, 500, "gua", 10, timeout_ms=3200)
+    give(gate, 1000)
+    give(gate, 2000)
+    assert gate.serve(3500) == []
+    assert gate.serve(3700) == [hasty]
+    give(gate, 4200, ("gua", 100, 100, 100))
+    assert gate.serve(4200) == []
+    assert gate.serve(4201) == [request]
+    assert (request.state, request.wait_ms) == ("admitted", 3701)
+
+
+def test_a_core_tenant_is_refused_when_its_answer_has_flowed_for_an_interval() -> None:
+    gate = obeying()
+    request = ask(gate, 500, "gua", 10)
+    for at_ms in (1000, 2000, 3000):
+        give(gate, at_ms, ("gua", 0, 0, 0))
+    assert gate.serve(3500) == []
+    assert gate.serve(3999) == []
+    assert gate.serve(4000) == [request]
+    assert reason(request) == "tokens"
+
+
+def test_late_decisions_are_silence_when_the_leases_have_run_out() -> None:
+    gate = obeying(expires_ms=5000)
+    request = ask(gate, 500, "gua", 10)
+    assert gate.serve(3500) == []
+    assert gate.serve(4500) == []
+    assert gate.serve(5500) == [request]
+    assert reason(request) == "no_lease"
