@@ -63,6 +63,7 @@ def reclaim_audit(pool: Pool, verdict: Verdict) -> tuple[AuditEntry, ...]:
         return ()
     names = np.array(pool.terms.names, dtype=object)
     amount = int(verdict.taken.sum())
+    left = int(verdict.grants.borrowed[verdict.taken > 0].sum())
     entry = AuditEntry(
         kind="reclaim",
         subject=pool.name,
@@ -70,8 +71,8 @@ def reclaim_audit(pool: Pool, verdict: Verdict) -> tuple[AuditEntry, ...]:
         gained=names[verdict.grown > 0].tolist(),
         amount=amount,
         unit="milli-tokens/s",
-        before=str(amount),
-        after="0",
+        before=str(left + amount),
+        after=str(left),
         why="owners ask for their baselines again",
     )
     return (entry,)

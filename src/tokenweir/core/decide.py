@@ -10,6 +10,7 @@ from tokenweir.core.grants import Grants, grants
 from tokenweir.core.leases import Leased, lease
 from tokenweir.core.measure import Measures, measure
 from tokenweir.core.pool import Pool
+from tokenweir.core.reclaim import loans
 from tokenweir.core.smooth import debt, decay
 from tokenweir.core.terms import Ints
 from tokenweir.core.tier import TierState, next_tier
@@ -45,6 +46,16 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
     ceiling = capacity * spec.ceiling // ONE
     pots = capacity * spec.pots // ONE
     present = (seen_now.demand > 0) | (seen_now.used > 0)
+    lent = loans(
+        tally.borrowed,
+        tally.floor,
+        tally.lost_ms,
+        tally.gained_ms,
+        terms,
+        spec.reclaim,
+        pool.boundary_ms,
+        at_ms,
+    )
     granted = grants(
         ceiling - pots,
         seen_now.demand,
@@ -55,6 +66,7 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
         present,
         tally.carry,
         capacity,
+        lent,
     )
     served = np.minimum(granted.grant, seen_now.demand)
     owed = terms.of_class(2, 2)
@@ -74,6 +86,9 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
         taken=np.where(short, np.maximum(tally.borrowed - granted.borrowed, 0), 0),
         grown=np.maximum(granted.floor - tally.floor, 0),
     )
+    if verdict.taken.any() and verdict.grown.any():
+        tally.lost_ms[verdict.taken > 0] = at_ms
+        tally.gained_ms[verdict.grown > 0] = at_ms
     tally.debt = np.where(owed, paid, 0)
     tally.grant, tally.floor, tally.borrowed = granted.grant, granted.floor, granted.borrowed
     return verdict

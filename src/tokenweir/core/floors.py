@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tokenweir.core import ONE
+from tokenweir.core.reclaim import Loans, no_loans
 from tokenweir.core.share import share
 from tokenweir.core.terms import DEDICATED, ELASTIC, GUARANTEED, Ints, Terms
 
@@ -16,13 +17,22 @@ class Floors:
     floor: Ints  # what each one has for sure until the next decision
     idle: Ints  # what is reserved and not asked for now
     lent: Ints  # of it, what may be lent; the rest waits for its owner
+    kept: Ints  # what borrowers keep above their floors while elastic ones come back
 
 
-def floors(available: int, demand: Ints, weight: Ints, terms: Terms, alpha: int) -> Floors:
+def floors(
+    available: int,
+    demand: Ints,
+    weight: Ints,
+    terms: Terms,
+    alpha: int,
+    loans: Loans | None = None,
+) -> Floors:
     """Dedicated: the baseline, always. Guaranteed and elastic: the baseline as far as they ask.
 
     No floor shrinks to serve another's burst. Where they do not fit, elastic floors are shared by
     weight; where the core's do not, guaranteed ones shrink in proportion, then dedicated ones.
+    An elastic floor that comes back grows into what `loans` lets it take from borrowers.
     """
     dedicated = np.where(terms.of_class(DEDICATED) & ~terms.suspended, terms.baseline, 0)
     guaranteed = np.where(
@@ -35,12 +45,35 @@ def floors(available: int, demand: Ints, weight: Ints, terms: Terms, alpha: int)
     lent = np.minimum(idle * alpha // ONE, terms.lend_cap)
     elastic = np.where(terms.of_class(ELASTIC, ELASTIC) & ~terms.suspended, terms.baseline, 0)
     left = max(available - int(core.sum()) - int((idle - lent).sum()), 0)
-    asked = share(left, weight, np.minimum(elastic, demand))
+    loans = no_loans(len(demand)) if loans is None else loans
+    asked, kept = _returned(left, demand, weight, elastic, terms, loans)
     # Elastic baselines may add up to more than there is: only what fits is reserved while idle.
     spare = fit(left - int(asked.sum()), np.maximum(elastic - demand, 0))
     return Floors(
-        core + asked, idle + spare, lent + np.minimum(spare * alpha // ONE, terms.lend_cap)
+        core + asked,
+        idle + spare,
+        lent + np.minimum(spare * alpha // ONE, terms.lend_cap),
+        kept,
     )
+
+
+def _returned(
+    left: int, demand: Ints, weight: Ints, elastic: Ints, terms: Terms, loans: Loans
+) -> tuple[Ints, Ints]:
+    """The elastic floors, and what borrowers keep: both fit into `left`.
+
+    What a floor had already comes first, then what a reclaim must leave to borrowers, then growth.
+    """
+    wanted = np.minimum(elastic, demand)
+    asked = share(left, weight, wanted)
+    before = np.minimum(asked, loans.floor)
+    if not (asked > before).any():
+        return asked, np.zeros_like(asked)
+    unmet = np.clip(demand - terms.baseline, 0, terms.borrow_cap)
+    kept = np.where(terms.suspended, 0, np.minimum(loans.kept, unmet))
+    kept = fit(left - int(before.sum()), kept)
+    rest = left - int(before.sum()) - int(kept.sum())
+    return before + share(rest, weight, asked - before), kept
 
 
 def fit(available: int, amounts: Ints) -> Ints:

@@ -7,6 +7,7 @@ import numpy as np
 from tokenweir.core import ONE
 from tokenweir.core.actions import FLOOR_ONLY, LIMIT, NONE, REFUSE
 from tokenweir.core.floors import Floors, floors
+from tokenweir.core.reclaim import Loans
 from tokenweir.core.share import share
 from tokenweir.core.terms import UNLIMITED, Bools, Ints, Terms
 from tokenweir.records.spec import RANK, PoolSpec
@@ -31,13 +32,14 @@ def grants(
     seen: Bools,
     carry: Ints,
     capacity: int,
+    loans: Loans | None = None,
 ) -> Grants:
     """T_eff = T + α·T_idle (budget tutorial): floors first, then what is lent, then headroom.
 
     What nobody reserved is lent freely; of what is reserved and idle the part α, so that an owner
     who comes back always finds something. `seen` are the tenants that were there lately.
     """
-    kept = floors(available, demand, weight, terms, spec.alpha)
+    kept = floors(available, demand, weight, terms, spec.alpha, loans)
     unlent = kept.idle - kept.lent
     free = max(available - int(kept.floor.sum()) - int(unlent.sum()), 0)
     may_borrow = (action < FLOOR_ONLY) & ~terms.suspended
@@ -45,7 +47,9 @@ def grants(
     # An owner that was there lately holds what is kept for it; that of others waits for them.
     held = np.where(seen & (action == NONE), unlent, 0)
     caps = _class_caps(spec, terms, kept, held, free, capacity)
-    borrowed = share(free, weight, _within(caps, unmet, weight, terms), carry)
+    wanted = _within(caps, unmet, weight, terms)
+    loan = np.minimum(kept.kept, wanted)
+    borrowed = loan + share(free - int(loan.sum()), weight, wanted - loan, carry)
     borrowed = np.where(action == LIMIT, borrowed // 2, borrowed)
     grant = kept.floor + borrowed + held
     room = np.minimum(terms.baseline + terms.borrow_cap, UNLIMITED) - grant

@@ -85,6 +85,13 @@ class Tally:
     grant: Ints  # of the last decision, milli-tokens/s
     floor: Ints  # of the last decision, milli-tokens/s
     borrowed: Ints  # of the last decision, milli-tokens/s
+    lost_ms: Ints  # when a reclaim last took from it
+    gained_ms: Ints  # when a reclaim last gave to it
+    revoked_ms: Ints  # until when its work is revoked
+    sequences: Ints  # smoothed, thousandths
+    kv: Ints  # smoothed, MiB
+    carry_sequences: Ints  # what rounding took, millionths
+    carry_kv: Ints  # the same
 
 
 TALLIES = tuple(Tally.__dataclass_fields__)

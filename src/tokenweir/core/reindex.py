@@ -8,8 +8,12 @@ from tokenweir.core.pool import TALLIES, Pool, Tally
 from tokenweir.core.terms import Ints, Terms
 from tokenweir.core.window import Window, new_window
 
-# These are ratios: what a tenant that has left had is dropped. All else is added to the unknown's.
-RATIOS = frozenset({"burst", "debt", "carry", "wait"})
+# These cannot be added up: what a tenant that has left had is dropped. All else is added to the
+# unknown's.
+RATIOS = frozenset(
+    {"burst", "debt", "carry", "wait", "lost_ms", "gained_ms", "revoked_ms"}
+    | {"carry_sequences", "carry_kv"}
+)
 
 
 def reindex(pool: Pool, terms: Terms, window_s: int, grace_s: int) -> None:

@@ -1,0 +1,52 @@
+"""How fast owners get back what others borrowed (DESIGN, decision 7; budget tutorial).
+
+What is free comes first, then what spot and preemptible have, then of each other borrower's
+remainder at most the part β a decision (R_max = β·T_low). Floors of the core wait for none of this.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tokenweir.core import ONE
+from tokenweir.core.terms import ELASTIC, Ints, Terms
+from tokenweir.records.spec import ReclaimTerms
+
+
+@dataclass(frozen=True, slots=True)
+class Loans:
+    """What the last decision left; arrays of shape (tenants,), rates in milli-tokens/s."""
+
+    borrowed: Ints
+    floor: Ints
+    kept: Ints  # what a reclaim must leave each borrower
+
+
+def loans(
+    borrowed: Ints,
+    floor: Ints,
+    lost_ms: Ints,
+    gained_ms: Ints,
+    terms: Terms,
+    reclaim: ReclaimTerms,
+    before_ms: int,
+    at_ms: int,
+) -> Loans:
+    """What must be left to whom at `at_ms`; the last decision was at `before_ms`.
+
+    Spot and preemptible keep nothing. A borrower rests for the cool-down after a reclaim took from
+    it, unless the last decision took already and goes on, and after it gained from one itself: so
+    two tenants cannot take from each other in turn.
+    """
+    goes_on = (lost_ms == before_ms) & (before_ms > 0)
+    rests = (at_ms - lost_ms < reclaim.cool_down_ms) & ~goes_on
+    rests |= at_ms - gained_ms < reclaim.cool_down_ms
+    remainder = borrowed - borrowed * reclaim.beta // ONE
+    kept = np.where(rests, borrowed, remainder)
+    return Loans(borrowed, floor, np.where(terms.of_class(ELASTIC), kept, 0))
+
+
+def no_loans(tenants: int) -> Loans:
+    """Nothing was lent."""
+    nothing = np.zeros(tenants, dtype=np.int64)
+    return Loans(nothing, nothing, nothing)
