@@ -1,12 +1,14 @@
 """The tier of a pool, by its smoothed water level, with hysteresis (DESIGN, decision 2)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tokenweir.records.control import Tier
 from tokenweir.records.spec import TierTerms
 
 # Lowest first. The breaker alone leads above hard_degrade.
 TIERS: tuple[Tier, ...] = ("normal", "soft_degrade", "hard_degrade")
+# Long before any log: no dwell that began then lasts.
+LONG_AGO_MS = -(10**12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +18,16 @@ class TierState:
     tier: Tier = "normal"
     above: tuple[int, ...] = (0, 0)  # decisions in a row at or above the threshold, up to `rise`
     below_since_ms: tuple[int, ...] = (-1, -1)  # below threshold - margin; -1: it is not
+    fell_ms: tuple[int, ...] = (LONG_AGO_MS, LONG_AGO_MS)  # when it was last left downwards
 
 
 def next_tier(state: TierState, level: int, terms: TierTerms, at_ms: int) -> TierState:
     """The tier after one more decision at `level` (millionths).
 
-    Up to the highest tier at whose threshold the level has been for `rise` decisions; down past
-    each tier below whose threshold, less the margin, it has been for `dwell_ms` of pool time.
+    Up to the highest tier at whose threshold the level has been for `rise` decisions, and that was
+    not left within the dwell; down past each tier below whose threshold, less the margin, it has
+    been for `dwell_ms` of pool time, one dwell after the last fall. So whatever the level does
+    around a threshold, the tier changes there at most once per dwell.
     """
     thresholds = (terms.soft, terms.hard)
     above = tuple(
@@ -33,14 +38,38 @@ def next_tier(state: TierState, level: int, terms: TierTerms, at_ms: int) -> Tie
         _since(since_ms, at_ms) if level < threshold - terms.margin else -1
         for since_ms, threshold in zip(state.below_since_ms, thresholds, strict=True)
     )
+    counted = replace(state, above=above, below_since_ms=below)
+    return _risen(counted, terms, at_ms) or _fallen(counted, terms, at_ms)
+
+
+def restarted(state: TierState, at_ms: int) -> TierState:
+    """The tier when the breaker has closed: all tiers above it are left at `at_ms`.
+
+    What speaks for going down further is counted from then on.
+    """
     now = TIERS.index(state.tier)
-    risen = max((place for place, count in enumerate(above, 1) if count >= terms.rise), default=0)
-    ended = [place for place, since in enumerate(below, 1) if 0 <= since <= at_ms - terms.dwell_ms]
-    if risen > now:
-        return TierState(TIERS[risen], above, below)
-    while now in ended:
+    fell = tuple(at_ms if place > now else ms for place, ms in enumerate(state.fell_ms, 1))
+    below = tuple(-1 if since_ms < 0 else at_ms for since_ms in state.below_since_ms)
+    return replace(state, fell_ms=fell, below_since_ms=below)
+
+
+def _risen(state: TierState, terms: TierTerms, at_ms: int) -> TierState | None:
+    now = TIERS.index(state.tier)
+    for place in range(len(TIERS) - 1, now, -1):
+        held = state.above[place - 1] >= terms.rise
+        if held and at_ms - state.fell_ms[place - 1] >= terms.dwell_ms:
+            return replace(state, tier=TIERS[place])
+    return None
+
+
+def _fallen(state: TierState, terms: TierTerms, at_ms: int) -> TierState:
+    was = now = TIERS.index(state.tier)
+    if at_ms - max(state.fell_ms) < terms.dwell_ms:
+        return state
+    while now > 0 and 0 <= state.below_since_ms[now - 1] <= at_ms - terms.dwell_ms:
         now -= 1
-    return TierState(TIERS[now], above, below)
+    fell = tuple(at_ms if now < place <= was else ms for place, ms in enumerate(state.fell_ms, 1))
+    return replace(state, tier=TIERS[now], fell_ms=fell)
 
 
 def _since(before_ms: int, at_ms: int) -> int:
