@@ -1,0 +1,117 @@
+"""Decisions computed again beside the recorded ones, in step (S6)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tokenweir.core.pool import Pool
+from tokenweir.core.step import Decided
+from tokenweir.records.journal import DecisionEntry, JournalEntry
+from tokenweir.review.difference import (
+    ABSENT,
+    Difference,
+    first_difference,
+    rows_difference,
+)
+from tokenweir.review.recorded import Recorded, boundary_of
+from tokenweir.review.span import Span
+from tokenweir.rows import to_rows
+
+
+@dataclass(slots=True)
+class Compared:
+    """What was compared and found the same."""
+
+    decisions: int = 0
+    audits: int = 0
+    snapshots: int = 0
+    first: str = ""  # ids of decisions
+    last: str = ""
+
+
+class Comparison:
+    """Compares what the range holds, until the first difference or the end of what is recorded."""
+
+    def __init__(self, recorded: Recorded, span: Span, start_ms: int, is_cut: bool) -> None:
+        """The pool starts at the boundary `start_ms`; `is_cut`: the journal has lost its head."""
+        self.recorded, self.span, self.start_ms = recorded, span, start_ms
+        self.is_cut = is_cut
+        self.same = Compared()
+        self.unrecorded = 0  # decisions that the journal has not, before its beginning or yet
+        self.difference: Difference | None = None
+        self.is_over = False
+        self.met_break = False  # of what is recorded: nothing behind it can be compared
+
+    async def decided(self, before_ms: int, decided: Decided, offset: int, pool: Pool) -> None:
+        """A decision was computed, at the message of this offset; `pool` stands behind it."""
+        at_ms = decided.decision.at_ms
+        await self.recorded.upto(at_ms)
+        self._left_over(before_ms, at_ms, offset)
+        self.is_over = self.is_over or self.span.is_over(at_ms, offset)
+        if not self.is_over:
+            self._entries(decided.entries, at_ms, offset)
+        if not self.is_over and self.span.has_begun(at_ms, offset):
+            self._snapshot(at_ms, offset, pool)
+
+    async def noted(self, entries: Iterable[JournalEntry], boundary_ms: int, offset: int) -> None:
+        """A record caused these entries, after the decision of this boundary."""
+        await self.recorded.upto(boundary_ms)
+        self._entries(entries, boundary_ms, offset)
+
+    def _entries(self, entries: Iterable[JournalEntry], boundary_ms: int, offset: int) -> None:
+        for entry in entries:
+            found = self.recorded.waiting.pop(entry.id, None)
+            if self.is_over or not self.span.has_begun(boundary_ms, offset):
+                continue
+            if found is None:
+                self._missing(entry, boundary_ms)
+            else:
+                self._same(entry, found)
+
+    def _same(self, computed: JournalEntry, recorded: JournalEntry) -> None:
+        self._end(first_difference(computed.id, recorded, computed))
+        if self.difference is not None:
+            return
+        if isinstance(computed.body, DecisionEntry):
+            self.same.decisions += 1
+            self.same.first = self.same.first or computed.id
+            self.same.last = computed.id
+        else:
+            self.same.audits += 1
+
+    def _missing(self, entry: JournalEntry, boundary_ms: int) -> None:
+        """The journal lacks an entry: it does not reach so far, or the entry should be there."""
+        if self.recorded.has_ended and boundary_ms >= self.recorded.newest_ms:
+            self.met_break = self.recorded.broken is not None
+            self.is_over = self.met_break
+        elif not self.is_cut or self.same.decisions:
+            self._end(Difference(entry.id, "", ABSENT, entry.body))
+            return
+        self.unrecorded += isinstance(entry.body, DecisionEntry) and not self.is_over
+
+    def _left_over(self, before_ms: int, at_ms: int, offset: int) -> None:
+        """What is recorded of earlier boundaries, and was not computed."""
+        for entry in self.recorded.before(at_ms):
+            boundary_ms = boundary_of(entry.id)
+            # At and before the start there is what the state already holds.
+            known = boundary_ms <= self.start_ms or not self._is_asked_for(boundary_ms, offset)
+            # Of an offset range's first decision only the boundary between is known.
+            first = self.span.from_offset is not None and boundary_ms <= before_ms
+            if not known and not (first and not self.same.decisions):
+                self._end(Difference(entry.id, "", entry.body, ABSENT))
+
+    def _is_asked_for(self, boundary_ms: int, offset: int) -> bool:
+        span = self.span
+        return span.has_begun(boundary_ms, offset) and not span.is_over(boundary_ms, offset)
+
+    def _snapshot(self, at_ms: int, offset: int, pool: Pool) -> None:
+        recorded = self.recorded.snapshot(at_ms, offset)
+        if recorded is None or self.difference is not None:
+            return
+        id_ = f"{pool.name}@{at_ms}/snapshot"
+        self._end(rows_difference(id_, recorded.rows, to_rows(pool)))
+        self.same.snapshots += self.difference is None
+
+    def _end(self, difference: Difference | None) -> None:
+        """Only the first difference counts: what follows from it would differ too."""
+        if self.difference is None and difference is not None:
+            self.difference, self.is_over = difference, True

@@ -1,0 +1,83 @@
+"""One pool's messages folded by the live code, one after the other."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tokenweir.core.pool import Pool
+from tokenweir.core.step import Decided, UsageRecord, advance, fold
+from tokenweir.errors import BadRecord, TokenweirError
+from tokenweir.records.journal import JournalEntry
+from tokenweir.review.log import Letter, PoolLog
+from tokenweir.usage_log import Message, read_usage
+
+
+class Unfoldable(TokenweirError):
+    """The core failed on a record: the pool may be half changed and must not be used any more.
+
+    Begin again, with this letter among those that are known: so does the live side.
+    """
+
+    def __init__(self, letter: Letter) -> None:
+        self.letter = letter
+        super().__init__(f"offset {letter.offset}: {letter.reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one message did: the decision that it caused, and then its own journal entries."""
+
+    message: Message
+    decided: Decided | None
+    entries: tuple[JournalEntry, ...]
+
+
+class PoolFold:
+    """Takes a pool through its messages exactly as `streams.partition` does.
+
+    `letters` are the messages that the live side could not use: time moves with one of them if it
+    could be read, and it is not folded, whatever this version would make of it.
+    """
+
+    def __init__(self, pool: Pool, log: PoolLog, letters: Mapping[int, Letter]) -> None:
+        self.pool, self.letters = pool, letters
+        self.partition, self.partitions = log.partition, log.partitions
+
+    def take(self, message: Message) -> Step | None:
+        """Fold a message; None when it does not count. Raises `Unfoldable`."""
+        record = self.read(message)
+        if record is None:
+            return None
+        decided = self.advance(message)
+        return Step(message, decided, self.fold(record, message))
+
+    def read(self, message: Message) -> UsageRecord | None:
+        """The message's record, or None when it does not count."""
+        letter = self._letter(message)
+        if letter is not None and letter.reason.startswith("unknown schema"):
+            return None  # an older worker could not read what this version can
+        try:
+            record = read_usage(message, self.partition, self.partitions)
+        except BadRecord:
+            return None
+        return record if record.pool == self.pool.name else None
+
+    def advance(self, message: Message) -> Decided | None:
+        """Move the pool's time to that of a message that counts."""
+        return advance(self.pool, message.append_ms)
+
+    def fold(self, record: UsageRecord, message: Message) -> tuple[JournalEntry, ...]:
+        """Fold the message's record, after `advance`; its journal entries. Raises `Unfoldable`."""
+        if self._letter(message) is not None:
+            return ()
+        try:
+            return fold(self.pool, record, message.append_ms)
+        except BadRecord:
+            return ()
+        except Exception as error:  # whatever it is, the live side makes a letter of it
+            reason = f"{type(error).__name__}: {error}"
+            raise Unfoldable(Letter(message.offset, message.append_ms, reason)) from error
+
+    def _letter(self, message: Message) -> Letter | None:
+        letter = self.letters.get(message.offset)
+        # A log that was made anew has the offsets of the old one again.
+        return letter if letter is not None and letter.append_ms == message.append_ms else None

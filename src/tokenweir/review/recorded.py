@@ -1,0 +1,86 @@
+"""What the journal says of one pool, in order, each entry once (S6)."""
+
+from collections.abc import AsyncIterator
+from hashlib import blake2b
+
+from tokenweir.records.journal import Break, JournalEntry, SnapshotChunk
+from tokenweir.review.log import Entry
+from tokenweir.snapshots import Snapshot, newest_snapshots
+from tokenweir.wire import decode_as
+
+
+def boundary_of(id_: str) -> int:
+    """The boundary in an entry's id, `pool@boundary` or `pool@boundary/what/number`, ms."""
+    return int(id_.split("/")[0].rpartition("@")[2])
+
+
+class Recorded:
+    """The journal from somewhere on, read as far as it is asked for.
+
+    It ends at a `break`, or where the journal ends. `alarms` are the ids of entries that were
+    written again with other bytes; what was written first counts.
+    """
+
+    def __init__(self, entries: AsyncIterator[Entry], begins_at: tuple[int, int]) -> None:
+        """`begins_at` are time and next offset of the break that is not to be stopped at."""
+        self._entries, self._begins_at = entries, begins_at
+        self._seen: dict[tuple[str, int], bytes] = {}
+        self._chunks: dict[tuple[int, int], list[JournalEntry]] = {}
+        self.waiting: dict[str, JournalEntry] = {}  # decisions and audits that nobody took yet
+        self.alarms: list[str] = []
+        self.repeats = 0
+        self.newest_ms = 0  # the latest boundary that was read
+        self.has_ended = False
+        self.broken: Break | None = None
+
+    async def upto(self, boundary_ms: int) -> None:
+        """Read all entries of this boundary and of those before it."""
+        while not self.has_ended and self.newest_ms <= boundary_ms:
+            await self._next()
+
+    async def rest(self) -> None:
+        """Read to the end."""
+        while not self.has_ended:
+            await self._next()
+
+    def before(self, boundary_ms: int) -> list[JournalEntry]:
+        """Take the entries of earlier boundaries that nobody took, in the order of their ids."""
+        late = sorted(id_ for id_ in self.waiting if boundary_of(id_) < boundary_ms)
+        return [self.waiting.pop(id_) for id_ in late]
+
+    def snapshot(self, at_ms: int, next_offset: int) -> Snapshot | None:
+        """The snapshot of this boundary and offset, if it is there and complete."""
+        for key in [key for key in self._chunks if key[0] < at_ms]:
+            del self._chunks[key]
+        chunks = self._chunks.get((at_ms, next_offset), [])
+        return next(iter(newest_snapshots(chunks).values()), None)
+
+    async def _next(self) -> None:
+        encoded = await anext(self._entries, None)
+        if encoded is None:
+            self.has_ended = True
+            return
+        entry = decode_as(JournalEntry, encoded.value)
+        if self._is_repeat(entry, encoded.value):
+            return
+        match entry.body:
+            case Break(next_offset=next_offset):
+                if (entry.at_ms, next_offset) != self._begins_at:
+                    self.broken, self.has_ended = entry.body, True
+            case SnapshotChunk(next_offset=next_offset):
+                self._chunks.setdefault((entry.at_ms, next_offset), []).append(entry)
+            case _:
+                self.waiting[entry.id] = entry
+                self.newest_ms = max(self.newest_ms, boundary_of(entry.id))
+
+    def _is_repeat(self, entry: JournalEntry, value: bytes) -> bool:
+        # A break's snapshot may stand at the same boundary as another, and is another state.
+        offset = entry.body.next_offset if isinstance(entry.body, SnapshotChunk) else -1
+        known, sum_ = (entry.id, offset), blake2b(value, digest_size=8).digest()
+        before = self._seen.setdefault(known, sum_)
+        if before is sum_:
+            return False
+        self.repeats += 1
+        if before != sum_:
+            self.alarms.append(entry.id)
+        return True
