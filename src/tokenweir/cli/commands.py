@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from tokenweir.cli.capacity_commands import capacity
+from tokenweir.cli.dead_letter_commands import dead_letters
 from tokenweir.cli.options import OUTPUT, POOL, connected
 from tokenweir.cli.simulate_command import simulate
 
@@ -210,4 +211,5 @@ def status(settings: Any, **given: Any) -> int:
 
 
 tokenweir.add_command(capacity)
+tokenweir.add_command(dead_letters)
 tokenweir.add_command(simulate)

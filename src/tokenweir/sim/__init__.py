@@ -1,0 +1,1 @@
+"""Scenarios in virtual time: virtual GPU pools, the SDK's real admission, the real policy."""

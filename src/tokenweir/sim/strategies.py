@@ -1,0 +1,125 @@
+"""What Tokenweir is compared with: the same load before the same backend, another order.
+
+`slots` are the sequences that the whole pool can run. None of these refuses: who may not go waits.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from simpy import Environment
+
+from tokenweir.sim.after import after
+from tokenweir.sim.gpu import GpuPool
+from tokenweir.sim.job import Job
+
+
+class NoControl:
+    """Everything goes to the backend at once, and waits there, first come first served."""
+
+    def __init__(self, env: Environment, gpu: GpuPool) -> None:
+        self._env = env
+        self._gpu = gpu
+
+    def ask(self, job: Job) -> None:
+        """Hand it on."""
+        job.attempts += 1
+        job.sent = self._env.now
+        self._gpu.submit(job)
+
+    def through(self, job: Job) -> None:
+        """Nothing was held."""
+
+
+class StaticSplit(NoControl):
+    """Each tenant owns its part of the slots, whether it uses them or not."""
+
+    def __init__(self, env: Environment, gpu: GpuPool, limits: Mapping[str, int]) -> None:
+        super().__init__(env, gpu)
+        self._free = dict(limits)
+        self._waiting: dict[str, deque[Job]] = {name: deque() for name in limits}
+
+    def ask(self, job: Job) -> None:
+        """Take one of the tenant's own slots, or wait for one."""
+        self._waiting[job.tenant].append(job)
+        self._move(job.tenant)
+
+    def through(self, job: Job) -> None:
+        """A slot of its tenant is free."""
+        self._free[job.tenant] += 1
+        self._move(job.tenant)
+
+    def _move(self, tenant: str) -> None:
+        while self._free[tenant] and self._waiting[tenant]:
+            self._free[tenant] -= 1
+            super().ask(self._waiting[tenant].popleft())
+
+
+class Turns(NoControl):
+    """Slots are handed out in turn. A tenant whose turn finds it without a request keeps the turn
+    for `hold_ms` (the slot is IDLE until its time-out), and the slot is empty meanwhile.
+    """
+
+    def __init__(
+        self, env: Environment, gpu: GpuPool, slots: int, order: Sequence[str], hold_ms: float
+    ) -> None:
+        super().__init__(env, gpu)
+        self._free = slots
+        self._order = order
+        self._hold_ms = hold_ms
+        self._turn = 0
+        self._held_since: float | None = None
+        self._waiting: dict[str, deque[Job]] = {name: deque() for name in order}
+
+    def ask(self, job: Job) -> None:
+        """Wait for a turn."""
+        self._waiting[job.tenant].append(job)
+        self._move()
+
+    def through(self, job: Job) -> None:
+        """A slot is free."""
+        self._free += 1
+        self._move()
+
+    def _move(self) -> None:
+        while self._free and any(self._waiting.values()):
+            line = self._waiting[self._order[self._turn]]
+            if line:
+                self._free -= 1
+                self._pass_on()
+                super().ask(line.popleft())
+            elif self._held_since is None:
+                self._held_since = self._env.now
+                after(self._env, self._hold_ms, partial(self._over, self._turn, self._env.now))
+                return
+            elif self._env.now - self._held_since >= self._hold_ms:
+                self._pass_on()
+            else:
+                return
+
+    def _pass_on(self) -> None:
+        self._turn = (self._turn + 1) % len(self._order)
+        self._held_since = None
+
+    def _over(self, turn: int, since: float) -> None:
+        if (self._turn, self._held_since) == (turn, since):
+            self._pass_on()
+        self._move()
+
+
+def split(slots: int, weights: Mapping[str, float]) -> dict[str, int]:
+    """Whole slots by weight, at least one each; the rest by largest remainder, ties by name."""
+    total = sum(weights.values())
+    exact = {name: slots * weight / total for name, weight in weights.items()}
+    parts = {name: max(int(part), 1) for name, part in exact.items()}
+    by_rest = sorted(exact, key=lambda name: (int(exact[name]) - exact[name], name))
+    for name in by_rest[: max(slots - sum(parts.values()), 0)]:
+        parts[name] += 1
+    return parts
+
+
+def turns(weights: Mapping[str, int]) -> list[str]:
+    """An order in which each tenant comes as often as its weight says, well spread."""
+    places = ((at + 0.5) / weight for name, weight in weights.items() for at in range(weight))
+    names = (name for name, weight in weights.items() for _ in range(weight))
+    return [name for _, name in sorted(zip(places, names, strict=True))]
