@@ -81,8 +81,6 @@ def _inside(hint: Any, part: str) -> Any:
         return None if field is None else hint_of(field)
     if get_origin(hint) is list:
         return get_args(hint)[0] if part.isdecimal() else None
-    if get_origin(hint) is list:
-        return get_args(hint)[0]
     return get_args(hint)[1] if get_origin(hint) is dict else None
 
 
