@@ -18,6 +18,7 @@ from tokenweir.records.spec import PoolSpec
 from tokenweir.wire import decode_as, encode
 
 BLOCK = 256
+ISSUED = 4  # figures of each tenant in an issue: rate, floor, sequences, MiB of the KV cache
 EWMA = tuple(name for name in TALLIES if name != "debt")
 
 
@@ -115,9 +116,9 @@ def _gateway_row(pool: Pool, gateway: Gateway) -> GatewayRow:
             gateway.filling,
         ]
     )
-    issued = np.zeros((len(gateway.issued), 2, gateway.tenants), dtype=np.int64)
+    issued = np.zeros((len(gateway.issued), ISSUED, gateway.tenants), dtype=np.int64)
     for place, issue in enumerate(gateway.issued):
-        issued[place] = issue.rates, issue.floors
+        issued[place] = issue.rates, issue.floors, *issue.occupied
     used = np.flatnonzero(figures.any(axis=0) | issued.any(axis=(0, 1)))
     return GatewayRow(
         gateway=gateway.name,
@@ -137,6 +138,8 @@ def _gateway_row(pool: Pool, gateway: Gateway) -> GatewayRow:
         floor_expires_ms=[issue.floor_expires_ms for issue in gateway.issued],
         pot=[issue.pot for issue in gateway.issued],
         issued=_bytes(issued[:, :, used]),
+        issued_columns=ISSUED,
+        pot_occupied=[amount for issue in gateway.issued for amount in issue.pot_occupied],
     )
 
 
@@ -160,12 +163,23 @@ def _restore_gateway(pool: Pool, row: GatewayRow) -> Gateway:
     gateway.demand, gateway.spent, gateway.refused = (figures[row].copy() for row in range(3))
     gateway.gauges = figures[3 : 3 + len(GAUGES)].copy()
     gateway.filling = figures[3 + len(GAUGES) :].copy()
-    issued = _spread(row.issued, (len(row.issued_ms), 2, len(place)), place, tenants)
+    issues = len(row.issued_ms)
+    issued = np.zeros((issues, ISSUED, tenants), dtype=np.int64)
+    shape = (issues, row.issued_columns, len(place))
+    issued[:, : row.issued_columns] = _spread(row.issued, shape, place, tenants)
+    pots = [*row.pot_occupied] or [0, 0] * issues
     gateway.issued = [
-        Issue(at_ms, expires_ms, floor_expires_ms, rates.copy(), floors.copy(), pot)
-        for at_ms, expires_ms, floor_expires_ms, (rates, floors), pot in zip(
-            row.issued_ms, row.expires_ms, row.floor_expires_ms, issued, row.pot, strict=True
+        Issue(
+            row.issued_ms[n],
+            row.expires_ms[n],
+            row.floor_expires_ms[n],
+            issued[n, 0].copy(),
+            issued[n, 1].copy(),
+            row.pot[n],
+            issued[n, 2:].copy(),
+            (pots[2 * n], pots[2 * n + 1]),
         )
+        for n in range(issues)
     ]
     return gateway
 

@@ -9,6 +9,7 @@ from tokenweir.core.actions import actions_of
 from tokenweir.core.grants import Grants, grants
 from tokenweir.core.leases import Leased, lease
 from tokenweir.core.measure import Measures, measure
+from tokenweir.core.occupancy import Occupancy, occupancy
 from tokenweir.core.pool import Pool
 from tokenweir.core.reclaim import loans
 from tokenweir.core.smooth import debt, decay
@@ -29,6 +30,7 @@ class Verdict:
     action: Ints  # place in `actions.ACTIONS`
     available: int  # for grants, milli-tokens/s: what the ceiling leaves beside the pots
     grants: Grants
+    occupancies: tuple[Occupancy | None, ...]  # sequences, MiB of the KV cache; None: no limit
     leased: Leased
     taken: Ints  # borrowed capacity that this decision took back from somebody who wants it
     grown: Ints  # floors that grew
@@ -72,7 +74,11 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
     owed = terms.of_class(2, 2)
     paid = debt(tally.debt, seen_now.demand, served, terms.baseline, spec.debt_gain)
     paid = decay(paid, spec.debt_gain, skipped)
-    leased = lease(pool, spec, granted.grant, weight, at_ms, pots, ceiling)
+    occupancies = tuple(
+        occupancy(pool, spec, kind, wanted, weight, action, present, spec.ceiling)
+        for kind, wanted in enumerate((seen_now.sequences, seen_now.kv))
+    )
+    leased = lease(pool, spec, granted.grant, weight, at_ms, pots, ceiling, occupancies)
     short = seen_now.demand > granted.grant
     verdict = Verdict(
         at_ms=at_ms,
@@ -82,6 +88,7 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
         action=action,
         available=ceiling - pots,
         grants=granted,
+        occupancies=occupancies,
         leased=leased,
         taken=np.where(short, np.maximum(tally.borrowed - granted.borrowed, 0), 0),
         grown=np.maximum(granted.floor - tally.floor, 0),

@@ -3,6 +3,7 @@
 import numpy as np
 
 from tokenweir.core.decide import Verdict
+from tokenweir.core.occupancy import KV, SEQUENCES, UNIT
 from tokenweir.core.pool import Pool
 from tokenweir.core.terms import Bools, Ints
 from tokenweir.records.journal import GatewayFigures, TenantFigures
@@ -37,7 +38,18 @@ def tenant_figures(pool: Pool, verdict: Verdict) -> TenantFigures:
         refused_tokens=column(refused_tokens),
         queued=column(measures.queued),
         spent=column(measures.spent),
+        borrowed=column(granted.borrowed),
+        sequences=_occupied(verdict, SEQUENCES, shown),
+        kv_bytes=_occupied(verdict, KV, shown),
     )
+
+
+def _occupied(verdict: Verdict, kind: int, shown: Ints) -> list[int]:
+    granted = verdict.occupancies[kind]
+    if granted is None:
+        return []
+    listed: list[int] = (granted.grant[shown] * UNIT[kind]).tolist()
+    return listed
 
 
 def _active(pool: Pool, verdict: Verdict) -> Bools:

@@ -85,7 +85,7 @@ def restated(gateway: Gateway, at_ms: int, tenants: int) -> Issue:
     if gateway.issued:
         return replace(gateway.issued[-1], at_ms=at_ms)
     nothing = np.zeros(tenants, dtype=np.int64)
-    return Issue(at_ms, at_ms, at_ms, nothing, nothing, 0)
+    return Issue(at_ms, at_ms, at_ms, nothing, nothing, 0, np.stack([nothing, nothing]), (0, 0))
 
 
 def remember(gateway: Gateway, issue: Issue) -> None:
@@ -109,12 +109,20 @@ def remember(gateway: Gateway, issue: Issue) -> None:
                 np.maximum(old.rates, new.rates),
                 np.maximum(old.floors, new.floors),
                 max(old.pot, new.pot),
+                np.maximum(old.occupied, new.occupied),
+                (
+                    max(old.pot_occupied[0], new.pot_occupied[0]),
+                    max(old.pot_occupied[1], new.pot_occupied[1]),
+                ),
             )
         ]
 
 
 def _lasting(issued: Sequence[Issue], at_ms: int) -> list[Issue]:
-    """What still binds of issues before a new one: what has ended does not begin again with it."""
+    """What still binds of issues before a new one: what has ended does not begin again with it.
+
+    What runs at the gateway is known from its reports, so limits of what may run end as well.
+    """
     if at_ms >= max((issue.floor_expires_ms for issue in issued), default=0):
         return []
     if at_ms < max(issue.expires_ms for issue in issued):

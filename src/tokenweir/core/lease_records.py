@@ -6,11 +6,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from tokenweir.core.decide import Verdict
+from tokenweir.core.occupancy import KV, SEQUENCES, UNIT, limit
 from tokenweir.core.pool import Issue, Pool
 from tokenweir.core.terms import Ints
 from tokenweir.records.control import GatewayLeases
 
 LEASES_A_PART = 1000
+NO_LIMIT = -1
 
 
 def _held(issue: Issue) -> Ints:
@@ -60,6 +62,16 @@ def _part(
         listed: list[int] = part.astype(np.int64).tolist()
         return listed
 
+    def occupied(kind: int) -> list[int]:
+        if limit(pool.capacity, kind) is None:
+            return [NO_LIMIT] * len(held)
+        listed: list[int] = (issue.occupied[kind][held] * UNIT[kind]).tolist()
+        return listed
+
+    def pot_occupied(kind: int) -> int:
+        limited = limit(pool.capacity, kind) is not None
+        return issue.pot_occupied[kind] * UNIT[kind] if limited else NO_LIMIT
+
     return GatewayLeases(
         pool=pool.name,
         gateway=gateway,
@@ -74,12 +86,14 @@ def _part(
         rate=rates.tolist(),
         burst=bursts(rates),
         floor=issue.floors[held].tolist(),
-        sequences=[-1] * len(held),
-        kv_bytes=[-1] * len(held),
+        sequences=occupied(SEQUENCES),
+        kv_bytes=occupied(KV),
         ceiling_tenant=[],
         ceiling_user=[],
         ceiling_window_id=[],
         ceiling_starts_ms=[],
         ceiling_ends_ms=[],
         ceiling_tokens=[],
+        pot_sequences=pot_occupied(SEQUENCES),
+        pot_kv_bytes=pot_occupied(KV),
     )

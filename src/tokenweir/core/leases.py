@@ -10,8 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tokenweir.core.issued import given, newest, remember, renewable, restated
+from tokenweir.core.occupancy import Occupancy, by_class, limits
+from tokenweir.core.occupancy import held as occupancy_held
 from tokenweir.core.pool import Gateway, Issue, Pool
-from tokenweir.core.share import share, split
+from tokenweir.core.share import split
 from tokenweir.core.terms import Ints
 from tokenweir.records.spec import PoolSpec
 
@@ -26,9 +28,19 @@ class Leased:
 
 
 def lease(
-    pool: Pool, spec: PoolSpec, grant: Ints, weight: Ints, at_ms: int, pots: int, ceiling: int
+    pool: Pool,
+    spec: PoolSpec,
+    grant: Ints,
+    weight: Ints,
+    at_ms: int,
+    pots: int,
+    ceiling: int,
+    occupancies: Sequence[Occupancy | None] = (None, None),
 ) -> Leased:
-    """Issue leases for `grant` (tenants,) and `pots`; all of them fit under `ceiling` (L3)."""
+    """Issue leases for `grant` (tenants,) and `pots`; all of them fit under `ceiling` (L3).
+
+    `occupancies` are what may be occupied of sequences and of the KV cache, where it is limited.
+    """
     gateways = [pool.gateways[name] for name in sorted(pool.gateways)]
     held = given(gateways, len(grant), at_ms)
     live = np.array([renewable(gateway, spec, at_ms) for gateway in gateways], dtype=np.bool_)
@@ -38,6 +50,13 @@ def lease(
         rates = _shrunk(rates, gateways, live, pool, weight, ceiling, at_ms)
     rates[live] += _growth(wanted, held.rates, live, pool, grant, weight, pots, ceiling)[live]
     floors = _floors(rates[:, :-1], held.floors, live, pool)
+    occupied = np.stack(
+        [
+            _occupied(kind, granted, gateways, live, pool, spec, weight, at_ms)
+            for kind, granted in enumerate(occupancies)
+        ],
+        axis=1,
+    )
     issues = {}
     for row, gateway in enumerate(gateways):
         if live[row]:
@@ -48,6 +67,8 @@ def lease(
                 rates[row, :-1],
                 floors[row],
                 int(rates[row, -1]),
+                occupied[row, :, :-1],
+                (int(occupied[row, 0, -1]), int(occupied[row, 1, -1])),
             )
         elif gateway.reported and not gateway.closed:
             issue = restated(gateway, at_ms, len(grant))
@@ -85,7 +106,7 @@ def _growth(
     growth = np.minimum(more.sum(axis=0), np.maximum(limits - held.sum(axis=0), 0))
     free = max(ceiling - int(held.sum()), 0)
     if int(growth.sum()) > free:
-        growth = _by_class(growth, free, pool, weight)
+        growth = by_class(growth, free, pool.terms.rank, weight)
     return _parts(growth, more)
 
 
@@ -111,19 +132,25 @@ def _shrunk(
     total = rates.sum(axis=0)
     if int(total.sum()) <= free:
         return rates
-    return np.minimum(_parts(_by_class(total, max(free, 0), pool, weight), rates), rates)
+    fits = by_class(total, max(free, 0), pool.terms.rank, weight)
+    return np.minimum(_parts(fits, rates), rates)
 
 
-def _by_class(growth: Ints, free: int, pool: Pool, weight: Ints) -> Ints:
-    """The pots first, then the classes from the highest down, by weight inside a class."""
-    rank = np.append(pool.terms.rank, 5)
-    weight = np.append(weight, 1)
-    result = np.zeros_like(growth)
-    for level in range(5, -1, -1):
-        part = share(free, weight, np.where(rank == level, growth, 0))
-        result += part
-        free -= int(part.sum())
-    return result
+def _occupied(
+    kind: int,
+    granted: Occupancy | None,
+    gateways: Sequence[Gateway],
+    live: np.ndarray,
+    pool: Pool,
+    spec: PoolSpec,
+    weight: Ints,
+    at_ms: int,
+) -> Ints:
+    tenants = len(pool.terms.names)
+    if granted is None:
+        return np.zeros((len(gateways), tenants + 1), dtype=np.int64)
+    given = occupancy_held(gateways, kind, tenants, spec.longest_request_ms, at_ms)
+    return limits(gateways, kind, live, given, granted, weight, pool.terms.rank)
 
 
 def _floors(rates: Ints, held: Ints, live: np.ndarray, pool: Pool) -> Ints:

@@ -7,7 +7,7 @@ import numpy as np
 from tokenweir.core import ONE
 from tokenweir.core.pool import Pool
 from tokenweir.core.smooth import decay, smooth
-from tokenweir.core.terms import ELASTIC, Ints
+from tokenweir.core.terms import ELASTIC, MIB, Ints
 from tokenweir.core.window import (
     BUDGET_KV,
     BUDGET_SEQUENCES,
@@ -39,6 +39,8 @@ class Measures:
     demand: Ints  # spent, refused and queued: of this interval, or smoothed where that is more
     used: Ints  # over the window
     queued: Ints  # requests
+    sequences: Ints  # occupied, queued and refused: now, or smoothed where that is more
+    kv: Ints  # the same in MiB of the KV cache
     level_now: int  # of the firm use, millionths: the highest of the three resources
     lent: int  # the same of what spot and preemptible take
     used_tokens: int  # of all tenants over the window
@@ -71,11 +73,14 @@ def measure(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Measures:
     flows = pool.window.flows[:, covered].sum(axis=1)
     firm = pool.terms.of_class(ELASTIC)
     budget = int(flows[BUDGET_TOKENS]) // 1000
+    sequences, kv = _occupancy(pool, spec, queued, skipped)
     return Measures(
         spent=spent,
         demand=np.maximum(_rate(asked, spec), np.minimum(smoothed, MOST_RATE)),
         used=used,
         queued=queued,
+        sequences=sequences,
+        kv=kv,
         level_now=max(
             _level(int(used[firm].sum()), budget),
             _occupied(flows, FIRM_SEQUENCES, BUDGET_SEQUENCES),
@@ -89,6 +94,23 @@ def measure(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Measures:
         used_tokens=int(used.sum()),
         budget_tokens=budget,
     )
+
+
+def _occupancy(pool: Pool, spec: PoolSpec, queued: Ints, skipped: int) -> tuple[Ints, Ints]:
+    """How many sequences, and how many MiB of the KV cache, each tenant would occupy."""
+    tally, tenants = pool.tally, len(pool.terms.names)
+    running = np.zeros(tenants, dtype=np.int64)
+    kv = np.zeros(tenants, dtype=np.int64)
+    for gateway in pool.gateways.values():
+        running += gateway.gauges[1]
+        kv += -(-gateway.gauges[2] // MIB)
+    waiting = queued + tally.refused
+    each = -(-kv // np.maximum(running, 1))  # MiB a sequence
+    sequences = np.minimum(running + waiting, MOST_RATE // 1000)
+    kv = np.minimum(kv + waiting * each, MOST_RATE)
+    tally.sequences = _step(tally.sequences, sequences * 1000, spec.ewma, skipped)
+    tally.kv = _step(tally.kv, kv, spec.ewma, skipped)
+    return np.maximum(sequences, -(-tally.sequences // 1000)), np.maximum(kv, tally.kv)
 
 
 def flow(pool: Pool, until_ms: int) -> None:

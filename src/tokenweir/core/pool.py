@@ -38,6 +38,8 @@ class Issue:
     rates: Ints
     floors: Ints
     pot: int
+    occupied: Ints  # (2, tenants): the most sequences and MiB of KV cache
+    pot_occupied: tuple[int, int]  # the same of the pot
 
 
 @dataclass(slots=True)

@@ -10,7 +10,8 @@ from tokenweir.core.decide import Verdict
 from tokenweir.core.figures import gateway_figures, tenant_figures
 from tokenweir.core.issued import given
 from tokenweir.core.lease_records import lease_records, parts_of
-from tokenweir.core.pool import Pool
+from tokenweir.core.occupancy import KV, SEQUENCES, held, limit
+from tokenweir.core.pool import Gateway, Pool
 from tokenweir.records.control import (
     Barred,
     BarredReason,
@@ -155,12 +156,24 @@ def _forget_gateways(pool: Pool, spec: PoolSpec, at_ms: int) -> tuple[tuple[str,
     for name in sorted(pool.gateways):
         gateway = pool.gateways[name]
         silent = at_ms - gateway.seen_ms > spec.floor_ms
-        if gateway.closed or (silent and not given([gateway], gateway.tenants, at_ms).rates.any()):
+        if gateway.closed or (silent and not _binds(pool, spec, gateway, at_ms)):
             gone.append((name, gateway.parts))
             pool.gone[name] = (gateway.sequence, gateway.seen_ms)
             del pool.gateways[name]
     pool.gone = {name: kept for name, kept in pool.gone.items() if at_ms - kept[1] <= REMEMBERED_MS}
     return tuple(gone)
+
+
+def _binds(pool: Pool, spec: PoolSpec, gateway: Gateway, at_ms: int) -> bool:
+    """Whether anything that the gateway was issued may still be used (L2)."""
+    if given([gateway], gateway.tenants, at_ms).rates.any():
+        return True
+    longest = spec.longest_request_ms
+    return any(
+        limit(pool.capacity, kind) is not None
+        and held([gateway], kind, gateway.tenants, longest, at_ms).any()
+        for kind in (SEQUENCES, KV)
+    )
 
 
 def _close(pool: Pool, at_ms: int) -> None:

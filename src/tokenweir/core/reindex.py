@@ -43,7 +43,12 @@ def reindex(pool: Pool, terms: Terms, window_s: int, grace_s: int) -> None:
     for gateway in pool.gateways.values():
         gateway.tenants = count
         gateway.issued = [
-            replace(issue, rates=move(issue.rates), floors=move(issue.floors))
+            replace(
+                issue,
+                rates=move(issue.rates),
+                floors=move(issue.floors),
+                occupied=move(issue.occupied),
+            )
             for issue in gateway.issued
         ]
         for name in ("demand", "spent", "refused", "gauges", "filling"):

@@ -70,3 +70,16 @@ def split(amounts: Ints, keys: Ints) -> Ints:
     edges = np.minimum(edges, amounts)
     parts: Ints = np.diff(edges, axis=0, prepend=0)
     return parts
+
+
+def split_whole(amounts: Ints, keys: Ints) -> Ints:
+    """As `split`, for amounts of a few: the rest goes to the largest remainders, ties by order."""
+    if len(keys) == 0:
+        return np.zeros_like(keys)
+    keys = np.where(keys.sum(axis=0) > 0, keys, 1)
+    exact = amounts * (keys / keys.sum(axis=0))
+    parts: Ints = exact.astype(np.int64)
+    rest = amounts - parts.sum(axis=0)
+    place = np.argsort(np.argsort(parts - exact, axis=0, kind="stable"), axis=0, kind="stable")
+    whole: Ints = parts + (place < rest)
+    return whole

@@ -17,6 +17,7 @@ GUARANTEED = RANK["guaranteed"]
 DEDICATED = RANK["dedicated"]
 # Stands for "no cap": larger than any rate, small enough to be added up over all tenants.
 UNLIMITED = 10**13
+MIB = 2**20  # KV bytes are counted in these, so that products stay within 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,10 @@ class Terms:
     baseline: Ints
     borrow_cap: Ints
     lend_cap: Ints
+    sequences: Ints  # reserved; 0 where the pool has no limit, as below
+    sequence_cap: Ints
+    kv: Ints  # reserved, MiB
+    kv_cap: Ints  # MiB
     suspended: Bools
     floor_on_silence: Bools  # the floor outlives the lease (L7)
 
@@ -79,6 +84,10 @@ def _terms(
         baseline=ints([baseline_of(claim, capacity) for claim in claims]),
         borrow_cap=ints([_cap(claim.borrow_cap) for claim in claims]),
         lend_cap=ints([_cap(claim.lend_cap) for claim in claims]),
+        sequences=ints([_part(c, c.sequences, capacity.sequences, 1, capacity) for c in claims]),
+        sequence_cap=ints([_cap(claim.sequence_cap) for claim in claims]),
+        kv=ints([_part(c, c.kv_bytes, capacity.kv_bytes, MIB, capacity) for c in claims]),
+        kv_cap=ints([_cap(None if c.kv_cap is None else c.kv_cap // MIB) for c in claims]),
         suspended=np.array([claim.suspended for claim in claims], dtype=np.bool_),
         floor_on_silence=np.array(
             [(claim.on_silence or silence.get(claim.service_class)) == "floor" for claim in claims],
@@ -94,6 +103,17 @@ def baseline_of(claim: Entitlement, capacity: Capacity) -> int:
     if claim.baseline_share is None:
         return claim.baseline
     return capacity.tokens_per_s * claim.baseline_share // ONE
+
+
+def _part(
+    claim: Entitlement, reserved: int | None, all_: int | None, unit: int, capacity: Capacity
+) -> int:
+    """What is reserved of another resource: what the spec says, else as the baseline's share."""
+    if all_ is None or RANK[claim.service_class] < ELASTIC:
+        return 0
+    if reserved is not None:
+        return reserved // unit
+    return (all_ // unit) * baseline_of(claim, capacity) // max(capacity.tokens_per_s, 1)
 
 
 def _cap(value: int | None) -> int:

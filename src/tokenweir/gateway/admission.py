@@ -72,6 +72,8 @@ def charge(
         pot_share.level -= cost
         pot_share.claim(cost, now_ms)
         request.pot_share, request.pot_epoch = pot_share, pot_share.epoch
+        gate.pot_sequences += request.sequences
+        gate.pot_kv_bytes += request.kv_bytes
     tokens = cost // 1000
     if subject.meter is not None or subject.user_meters is not None:
         request.windows = _windows(subject, request.user, pool_ms)
@@ -116,6 +118,17 @@ def _crowded(gate: "PoolGate", request: Request, subject: Subject) -> Denial | N
         return Denial("sequences", None, True, max(free, 0))
     free = subject.kv_limit - subject.kv_bytes
     if subject.kv_limit >= 0 and request.kv_bytes > free:
+        return Denial("kv_bytes", None, True, max(free, 0))
+    return None
+
+
+def _crowded_pot(gate: "PoolGate", request: Request) -> Denial | None:
+    leases = gate.leases
+    free = leases.pot_sequence_limit - gate.pot_sequences
+    if leases.pot_sequence_limit >= 0 and request.sequences > free:
+        return Denial("sequences", None, True, max(free, 0))
+    free = leases.pot_kv_limit - gate.pot_kv_bytes
+    if leases.pot_kv_limit >= 0 and request.kv_bytes > free:
         return Denial("kv_bytes", None, True, max(free, 0))
     return None
 
@@ -195,6 +208,10 @@ def _from_pot(
     if not stance.pot or stance.flow == "none" or leases.pot_rate == 0:
         silent = leases.phase in ("floor", "ended")
         return Denial("silent" if silent else stance.narrowed or "no_lease", None, True)
+    if leases.pot_sequence_limit >= 0 or leases.pot_kv_limit >= 0:
+        denial = _crowded_pot(gate, request)
+        if denial is not None:
+            return denial
     pot, share = leases.pot, allowance(leases.pot, subject, stance, now_ms)
     pot.refill(now_ms)
     if pot.level > 0 and share.level > 0:

@@ -27,7 +27,9 @@ class Leases:
         "leased",
         "phase",
         "pot",
+        "pot_kv_limit",
         "pot_rate",
+        "pot_sequence_limit",
         "rates",
         "since_ms",
         "stances",
@@ -45,6 +47,7 @@ class Leases:
         self.leased: dict[str, Subject] = {}
         self.pot = Bucket()
         self.pot_rate = 0
+        self.pot_sequence_limit = self.pot_kv_limit = -1  # of all who have no lease; -1: none
         self.rates = 0  # of all leases here and the pot, milli-tokens/s
 
     def obey(
@@ -105,6 +108,8 @@ class Leases:
         self.floor_expires_ms = min(part.floor_expires_ms for part in parts)
         self.leased = {}
         self.rates = parts[0].pot_rate
+        self.pot_sequence_limit = parts[0].pot_sequences
+        self.pot_kv_limit = parts[0].pot_kv_bytes
         for part in parts:
             columns = (part.tenant, part.rate, part.burst, part.floor)
             limits = (part.sequences, part.kv_bytes)

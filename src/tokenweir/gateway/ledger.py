@@ -160,6 +160,9 @@ def _reinstate(gate: "PoolGate", request: Request) -> None:
     subject.in_flight += 1
     subject.sequences += request.sequences
     subject.kv_bytes += request.kv_bytes
+    if request.pot_share is not None:
+        gate.pot_sequences += request.sequences
+        gate.pot_kv_bytes += request.kv_bytes
     gate.holds[request] = None
 
 
@@ -186,3 +189,6 @@ def release(gate: "PoolGate", request: Request) -> None:
     subject.in_flight -= 1
     subject.sequences -= request.sequences
     subject.kv_bytes -= request.kv_bytes
+    if request.pot_share is not None:
+        gate.pot_sequences -= request.sequences
+        gate.pot_kv_bytes -= request.kv_bytes

@@ -86,6 +86,8 @@ class GatewayLeases:
     ceiling_starts_ms: Sequence[int]
     ceiling_ends_ms: Sequence[int]
     ceiling_tokens: Sequence[int]
+    pot_sequences: int = -1
+    pot_kv_bytes: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,8 @@ class GatewayRow:
     floor_expires_ms: Sequence[int]
     pot: Sequence[int]
     issued: bytes
+    issued_columns: int = 2
+    pot_occupied: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,6 +184,8 @@ RECORDS: tuple[object, ...] = (
         ceiling_starts_ms=[AT],
         ceiling_ends_ms=[AT + 2_678_400_000],
         ceiling_tokens=[5_000_000],
+        pot_sequences=2,
+        pot_kv_bytes=2**28,
     ),
     Barred("chat", AT, ["nightly", "acme"], ["suspended", "quota"], [0, AT + 60_000]),
     Roster(
@@ -252,7 +254,9 @@ RECORDS: tuple[object, ...] = (
         expires_ms=[AT + 15_000],
         floor_expires_ms=[AT + 600_000],
         pot=[125_000],
-        issued=bytes(2 * 8),
+        issued=bytes(4 * 8),
+        issued_columns=4,
+        pot_occupied=[2, 256],
     ),
     BlockRow(["acme", "büro"], 3, bytes(range(48))),
 )

@@ -83,6 +83,8 @@ def leases(
     parts: int = 1,
     sequences: int = -1,
     kv_bytes: int = -1,
+    pot_sequences: int = -1,
+    pot_kv_bytes: int = -1,
     ceilings: Sequence[tuple[str, str, str, int, int, int]] = (),
 ) -> GatewayLeases:
     """One part of a gateway's leases, given at own time `at_ms`; all times are own times."""
@@ -109,6 +111,8 @@ def leases(
         ceiling_starts_ms=[start + EPOCH_MS for start in columns[3]],
         ceiling_ends_ms=[end + EPOCH_MS for end in columns[4]],
         ceiling_tokens=columns[5],
+        pot_sequences=pot_sequences,
+        pot_kv_bytes=pot_kv_bytes,
     )
 
 

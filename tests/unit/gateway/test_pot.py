@@ -1,4 +1,14 @@
-from tests.unit.gateway.made import ONE, admitted, ask, barred, class_states, give, obeying, reason
+from tests.unit.gateway.made import (
+    ONE,
+    admitted,
+    ask,
+    barred,
+    class_states,
+    give,
+    obeying,
+    reason,
+    settle,
+)
 
 
 def test_a_tenant_without_a_lease_is_served_from_the_pot() -> None:
@@ -102,3 +112,18 @@ def test_late_decisions_are_silence_when_the_leases_have_run_out() -> None:
     assert gate.serve(4500) == []
     assert gate.serve(5500) == [request]
     assert reason(request) == "no_lease"
+
+
+def test_a_pot_has_sequences_of_its_own_and_they_come_back() -> None:
+    gate = obeying(pot=(100, 100), pot_sequences=2, pot_kv_bytes=1000)
+    first = ask(gate, 1000, "ela")
+    assert ask(gate, 1000, "gua").state == "admitted"
+    assert reason(ask(gate, 1000, "spo")) == "sequences"
+    settle(gate, first, 1100, 1)
+    assert ask(gate, 1100, "spo", kv_bytes=1000).state == "admitted"
+
+
+def test_a_pot_has_kv_bytes_of_its_own() -> None:
+    gate = obeying(pot=(100, 100), pot_kv_bytes=1000)
+    assert ask(gate, 1000, "ela", kv_bytes=600).state == "admitted"
+    assert reason(ask(gate, 1000, "spo", kv_bytes=600)) == "kv_bytes"
