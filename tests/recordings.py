@@ -95,7 +95,7 @@ def messages(
         yield Message(place * 2, at_ms, pool_key(pool), value)
 
 
-def run(seed: int, count: int = 400) -> Iterator[tuple[int, UsageRecord | bytes]]:
+def run(seed: int, count: int = 220) -> Iterator[tuple[int, UsageRecord | bytes]]:
     """A run of three gateways: bursts, reclaim, a lost capacity, specs, and what cannot be used."""
     dice = random.Random(seed)
     names = ("ann", "eve", "max")
@@ -108,7 +108,7 @@ def run(seed: int, count: int = 400) -> Iterator[tuple[int, UsageRecord | bytes]
     yield START - 400, spec(*claims)
     at_ms, sequences, version = START, dict.fromkeys("abc", 0), 1
     for _ in range(count):
-        at_ms += dice.choice((90, 160, 170, 210, 400)) if dice.random() < 0.99 else 20_000
+        at_ms += dice.choice((120, 160, 310, 480, 700)) if dice.random() < 0.98 else 20_000
         chance = dice.random()
         if chance < 0.01:
             yield at_ms, CapacityReport("chat", "x", dice.choice((4, 8, 12)) * 10**6, None, None)

@@ -24,7 +24,7 @@ class Difference:
 def first_difference(id_: str, recorded: Any, computed: Any) -> Difference | None:
     """The first field in which two records of one kind differ, or None."""
     for path, ours, theirs in _differences(recorded, computed, ""):
-        return Difference(id_, path.removeprefix("."), ours, theirs)
+        return Difference(id_, path.removeprefix(".").removeprefix("body."), ours, theirs)
     return None
 
 
