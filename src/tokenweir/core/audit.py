@@ -76,3 +76,24 @@ def reclaim_audit(pool: Pool, verdict: Verdict) -> tuple[AuditEntry, ...]:
         why="owners ask for their baselines again",
     )
     return (entry,)
+
+
+def revoke_audit(pool: Pool, verdict: Verdict) -> tuple[AuditEntry, ...]:
+    """Running work was stopped: whose, for whom, and the tokens that it held."""
+    if not verdict.revoked.any():
+        return ()
+    assert pool.spec is not None
+    names = np.array(pool.terms.names, dtype=object)
+    held = sum(int(g.gauges[3][verdict.revoked].sum()) for g in pool.gateways.values())
+    entry = AuditEntry(
+        kind="revoke",
+        subject=pool.name,
+        lost=names[verdict.revoked].tolist(),
+        gained=names[verdict.grown > 0].tolist(),
+        amount=held,
+        unit="tokens held by the work that was stopped; lost where it cannot be suspended",
+        before="running",
+        after=f"may go on after {pool.spec.reclaim.resume_ms} ms",
+        why="owners need what preemptible work occupies",
+    )
+    return (entry,)

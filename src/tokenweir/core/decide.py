@@ -5,15 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from tokenweir.core import ONE
-from tokenweir.core.actions import actions_of
+from tokenweir.core.actions import REFUSE, actions_of
 from tokenweir.core.grants import Grants, grants
 from tokenweir.core.leases import Leased, lease
 from tokenweir.core.measure import Measures, measure
 from tokenweir.core.occupancy import Occupancy, occupancy
 from tokenweir.core.pool import Pool
 from tokenweir.core.reclaim import loans
+from tokenweir.core.revoke import in_flight, is_revoked, revoked
 from tokenweir.core.smooth import debt, decay
-from tokenweir.core.terms import Ints
+from tokenweir.core.terms import Bools, Ints
 from tokenweir.core.tier import TierState, next_tier
 from tokenweir.core.weights import weights
 from tokenweir.records.spec import PoolSpec
@@ -34,6 +35,7 @@ class Verdict:
     leased: Leased
     taken: Ints  # borrowed capacity that this decision took back from somebody who wants it
     grown: Ints  # floors that grew
+    revoked: Bools  # whose running work this decision stopped
 
 
 def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
@@ -47,6 +49,7 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
     capacity = pool.capacity.tokens_per_s
     ceiling = capacity * spec.ceiling // ONE
     pots = capacity * spec.pots // ONE
+    held_back = np.where(is_revoked(tally.revoked_ms, at_ms), REFUSE, action)
     present = (seen_now.demand > 0) | (seen_now.used > 0)
     lent = loans(
         tally.borrowed,
@@ -64,7 +67,7 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
         weight,
         terms,
         spec,
-        action,
+        held_back,
         present,
         tally.carry,
         capacity,
@@ -75,11 +78,23 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
     paid = debt(tally.debt, seen_now.demand, served, terms.baseline, spec.debt_gain)
     paid = decay(paid, spec.debt_gain, skipped)
     occupancies = tuple(
-        occupancy(pool, spec, kind, wanted, weight, action, present, spec.ceiling)
+        occupancy(pool, spec, kind, wanted, weight, held_back, present, spec.ceiling)
         for kind, wanted in enumerate((seen_now.sequences, seen_now.kv))
     )
     leased = lease(pool, spec, granted.grant, weight, at_ms, pots, ceiling, occupancies)
     short = seen_now.demand > granted.grant
+    grown = np.maximum(granted.floor - tally.floor, 0)
+    stopped = revoked(
+        terms,
+        in_flight([gateway.gauges for gateway in pool.gateways.values()], len(terms.names)),
+        seen_now.demand,
+        tally.grant,
+        granted.grant,
+        bool(grown.any()),
+        action == REFUSE,
+    )
+    stopped &= ~is_revoked(tally.revoked_ms, at_ms)
+    tally.revoked_ms[stopped] = at_ms + spec.reclaim.resume_ms
     verdict = Verdict(
         at_ms=at_ms,
         measures=seen_now,
@@ -91,7 +106,8 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
         occupancies=occupancies,
         leased=leased,
         taken=np.where(short, np.maximum(tally.borrowed - granted.borrowed, 0), 0),
-        grown=np.maximum(granted.floor - tally.floor, 0),
+        grown=grown,
+        revoked=stopped,
     )
     if verdict.taken.any() and verdict.grown.any():
         tally.lost_ms[verdict.taken > 0] = at_ms

@@ -5,13 +5,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from tokenweir.core.actions import REFUSE, action_of, priority_threshold
-from tokenweir.core.audit import audit_entry, floors_audit, reclaim_audit, tier_audit
+from tokenweir.core.audit import (
+    audit_entry,
+    floors_audit,
+    reclaim_audit,
+    revoke_audit,
+    tier_audit,
+)
 from tokenweir.core.decide import Verdict
 from tokenweir.core.figures import gateway_figures, tenant_figures
 from tokenweir.core.issued import given
 from tokenweir.core.lease_records import lease_records, parts_of
 from tokenweir.core.occupancy import KV, SEQUENCES, held, limit
 from tokenweir.core.pool import Gateway, Pool
+from tokenweir.core.revoke import is_revoked
+from tokenweir.core.terms import Bools, Terms
 from tokenweir.records.control import (
     Barred,
     BarredReason,
@@ -60,6 +68,7 @@ def published(
         *(floors_audit(pool, verdict) if effects else ()),
         *tier_audit(pool, verdict),
         *reclaim_audit(pool, verdict),
+        *revoke_audit(pool, verdict),
     )
     return Decided(
         decision=decision,
@@ -112,25 +121,36 @@ def _decision(pool: Pool, spec: PoolSpec, verdict: Verdict, parts: int) -> Contr
 
 
 def _barred(pool: Pool, verdict: Verdict) -> Barred | None:
-    """Who may not use pots, when that has changed (L8): the suspended, and those with grant 0.
+    """Who may not use pots, when that has changed (L8): suspended, revoked, or with grant 0.
 
     Who does not ask has no grant either, and may begin with the pot unless nothing can come of it.
     Classes that the tier refuses need no entry.
     """
     terms = pool.terms
     idle = (verdict.measures.demand == 0) & (terms.baseline + terms.borrow_cap > 0)
-    refused = (verdict.action == REFUSE) | terms.suspended
+    stopped = is_revoked(pool.tally.revoked_ms, verdict.at_ms)
+    refused = (verdict.action == REFUSE) | terms.suspended | stopped
     without = (verdict.grants.grant == 0) & ~idle & ~refused
     without[terms.unknown] = False  # these share one allowance and have no names
-    barred: list[tuple[str, BarredReason]] = [
-        (terms.names[place], "suspended" if terms.suspended[place] else "no_grant")
-        for place in np.flatnonzero(terms.suspended | without).tolist()
-    ]
-    if tuple(barred) == pool.barred:
+    places = np.flatnonzero(terms.suspended | stopped | without).tolist()
+    barred = tuple((terms.names[place], _why_barred(terms, stopped, place)) for place in places)
+    if barred == pool.barred:
         return None
-    pool.barred = tuple(barred)
-    names, reasons = [name for name, _ in barred], [reason for _, reason in barred]
-    return Barred(pool.name, verdict.at_ms, names, reasons, [0] * len(names))
+    pool.barred = barred
+    until_ms = np.where(stopped & ~terms.suspended, pool.tally.revoked_ms, 0)
+    return Barred(
+        pool.name,
+        verdict.at_ms,
+        [name for name, _ in barred],
+        [reason for _, reason in barred],
+        until_ms[places].tolist(),
+    )
+
+
+def _why_barred(terms: Terms, stopped: Bools, place: int) -> BarredReason:
+    if terms.suspended[place]:
+        return "suspended"
+    return "revoked" if stopped[place] else "no_grant"
 
 
 def _roster(pool: Pool, spec: PoolSpec) -> Roster:

@@ -12,6 +12,7 @@ from tokenweir.records.spec import RANK, UNKNOWN, Capacity, ClassTerms, Entitlem
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+PREEMPTIBLE = RANK["preemptible"]
 ELASTIC = RANK["elastic"]
 GUARANTEED = RANK["guaranteed"]
 DEDICATED = RANK["dedicated"]

@@ -1,0 +1,44 @@
+"""Running work of preemptible tenants, stopped when owners need what it occupies.
+
+Preemptible work is revoked when what is left to it would not carry it on: less than a tenth of its
+demand, while owners get their floors back or the tier refuses its class. It may go on by itself
+after the spec's `resume_ms` of pool time, as soon as it is granted something (budget tutorial:
+suspended work resumes after 60 s).
+"""
+
+import numpy as np
+
+from tokenweir.core.terms import PREEMPTIBLE, Bools, Ints, Terms
+
+LEAST_PART = 10  # a tenth of the demand carries work on
+
+
+def is_revoked(revoked_ms: Ints, at_ms: int) -> Bools:
+    """Who stands revoked at `at_ms`; shape (tenants,)."""
+    return revoked_ms > at_ms
+
+
+def revoked(
+    terms: Terms,
+    running: Ints,
+    demand: Ints,
+    before: Ints,
+    grant: Ints,
+    pressed: bool,
+    refused: Bools,
+) -> Bools:
+    """Whose running work is revoked now.
+
+    `running` are requests in flight, `before` and `grant` what was and is granted; `pressed`: this
+    decision gave floors back to owners; `refused`: the tenant's class gets nothing in this tier.
+    """
+    taken = (before > 0) & (grant < before) & (grant * LEAST_PART < demand)
+    return (terms.rank == PREEMPTIBLE) & (running > 0) & ((taken & pressed) | refused)
+
+
+def in_flight(gauges: list[Ints], tenants: int) -> Ints:
+    """Requests in flight at all gateways; each item of `gauges` has shape (6, tenants)."""
+    running = np.zeros(tenants, dtype=np.int64)
+    for gauge in gauges:
+        running += gauge[0]
+    return running
