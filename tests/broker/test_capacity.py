@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.commands import Done, command
+from tests.broker.commands import Done, command, process
 from tests.broker.deployment import Deployment, deployed, until
 from tests.broker.load import Load
 from tests.unit.capacity.pages_server import served
@@ -90,7 +90,7 @@ async def test_engines_that_are_scraped_tell_the_pool_and_one_that_is_gone_count
             line = ["capacity", "report", "--pool", "chat", "--every", "100 ms", "--count", "2"]
             line += ["--url", f"{url}/a", "--url", f"{url}/b"]
             line += ["--tokens-per-s", "4k/s", "--kv-bytes-per-token", "128 KiB"]
-            task = asyncio.ensure_future(command(deployment, *line))
+            task = asyncio.ensure_future(process(deployment, *line))
 
             async def told() -> bool:
                 return len(await reported(deployment)) == 1

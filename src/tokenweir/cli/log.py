@@ -43,6 +43,14 @@ class Log:
         """The offset that each partition's next record will have."""
         return dict(await self._consumer.end_offsets(partitions))
 
+    async def since(
+        self, partitions: Sequence[TopicPartition], at_ms: int
+    ) -> dict[TopicPartition, int]:
+        """The first offset of each partition with an append time from `at_ms`; else its end."""
+        found = await self._consumer.offsets_for_times(dict.fromkeys(partitions, at_ms))
+        ends = await self.ends(partitions)
+        return {part: ends[part] if at is None else at.offset for part, at in found.items()}
+
     async def between(
         self, partition: TopicPartition, start: int, end: int
     ) -> AsyncIterator[ConsumerRecord]:
