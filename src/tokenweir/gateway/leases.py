@@ -31,8 +31,9 @@ class Leases:
         "pot_rate",
         "pot_sequence_limit",
         "rates",
-        "since_ms",
         "stances",
+        "timely",
+        "timely_ms",
         "turns_ms",
     )
 
@@ -40,7 +41,8 @@ class Leases:
         self.stances = stances
         self.interval_ms = interval_ms
         self.at_ms = 0  # the decision that is obeyed completely; 0: none
-        self.since_ms = 0  # own time since when it is
+        self.timely = 0  # decisions obeyed within an interval of their boundaries
+        self.timely_ms = 0  # own time when the newest of them was first obeyed
         self.expires_ms = self.floor_expires_ms = 0
         self.turns_ms = NEVER
         self.phase: Phase = "none"
@@ -63,7 +65,8 @@ class Leases:
         """
         before, phase_before = self.leased, self.phase
         self._read(parts, meet)
-        self.since_ms = now_ms
+        if pool_ms - self.at_ms <= self.interval_ms:
+            self.timely, self.timely_ms = self.timely + 1, now_ms
         self.phase = self._phase_at(pool_ms)
         self.turns_ms = self._turns()
         for name, subject in before.items():

@@ -20,32 +20,25 @@ def patience(gate: "PoolGate", request: Request, denial: Denial) -> int:
     return longest if request.timeout_ms is None else min(longest, request.timeout_ms)
 
 
-def answered_by(gate: "PoolGate", now_ms: int) -> int:
-    """The boundary whose decision must be there before a core request may be refused: the third
-    after it asked. The first counts it, others shrink and confirm, and then its lease grows.
-    """
-    pool_ms = gate.clock.at(now_ms) or 0
-    return (pool_ms // gate.interval_ms + CORE_WAIT) * gate.interval_ms
-
-
 def prolonged(gate: "PoolGate", request: Request, now_ms: int) -> bool:
     """Its deadline has come; True when it waits on, since decisions are late.
 
-    A core request is not refused before the decision that answers it has been obeyed, and its
-    tokens have flowed for an interval. The leases' end makes late decisions a silence (L7), and
-    then it is over; so it is when its own time-out has come.
+    A core request is not refused before three decisions that came in time have been obeyed, and
+    the tokens of the last have flowed for an interval: others shrink and confirm, and then its
+    lease grows. What a control plane that catches up decides at once has no confirmations in it.
     """
     leases = gate.leases
-    if request.subject.rank < CORE or not request.answer_ms:
+    if request.subject.rank < CORE or not request.answer or leases.phase != "lease":
         return False
-    if leases.phase != "lease" or (gate.clock.at(now_ms) or 0) >= leases.expires_ms:
-        return False
+    # Longer than a lease lives, late is silent (L7).
+    most_ms = leases.expires_ms - leases.at_ms
     until_ms = now_ms + gate.interval_ms
-    if leases.at_ms >= request.answer_ms:
-        request.answer_ms = 0  # the last time that it waits on
-        until_ms = leases.since_ms + gate.interval_ms
+    if leases.timely >= request.answer:
+        request.answer = 0  # the last time that it waits on
+        until_ms = leases.timely_ms + gate.interval_ms
     if request.timeout_ms is not None:
-        until_ms = min(until_ms, request.asked_ms + request.timeout_ms)
+        most_ms = min(most_ms, request.timeout_ms)
+    until_ms = min(until_ms, request.asked_ms + most_ms)
     if until_ms <= now_ms:
         return False
     gate.lines.prolong(request, until_ms)

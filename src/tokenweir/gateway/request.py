@@ -26,7 +26,7 @@ class Request:
     """
 
     __slots__ = (
-        "answer_ms",
+        "answer",
         "asked_ms",
         "attempt",
         "bucket",
@@ -73,7 +73,7 @@ class Request:
     asked_ms: int
     started_ms: int
     deadline_ms: int  # of the wait, then of the hold
-    answer_ms: int  # of a wait: the boundary whose decision answers it; 0: it was there (L8)
+    answer: int  # of a wait: which of the decisions in time answers it; 0: it was there (L8)
     decision_ms: int
     level: int  # among those that wait: the lowest are dropped first
     expected_out: int  # tokens of output that its estimate holds

@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING
 
 from tokenweir.gateway import ledger
 from tokenweir.gateway.admission import admit, charge
-from tokenweir.gateway.patience import answered_by, patience, prolonged
+from tokenweir.gateway.patience import patience, prolonged
 from tokenweir.gateway.promise import promised
 from tokenweir.gateway.queue import NEVER, Line
 from tokenweir.gateway.reasons import Denial
 from tokenweir.gateway.request import Request
+from tokenweir.gateway.stance import CORE_WAIT
 from tokenweir.gateway.streams import mark
 from tokenweir.gateway.subject import Subject
 from tokenweir.gateway.suspend import resume
@@ -105,7 +106,7 @@ def _wait(
     lines = gate.lines
     request.denial = denial
     request.deadline_ms = now_ms + patience_ms
-    request.answer_ms = answered_by(gate, now_ms)
+    request.answer = gate.leases.timely + CORE_WAIT
     request.state = request.status = "waiting"
     line = lines.add(request, now_ms)
     if denial.reason == "pot" and len(line) == 1:

@@ -151,14 +151,16 @@ def give(
     now_ms: int,
     *rows: Row,
     changes: Mapping[str, Any] | None = None,
+    heard_ms: int | None = None,
     **leased: Any,
 ) -> None:
-    """A decision at `now_ms`, with leases that live 15 s, heard at once."""
+    """A decision at `now_ms`, with leases that live 15 s, heard at once or at `heard_ms`."""
+    at_ms, now_ms = now_ms, now_ms if heard_ms is None else heard_ms
     leased = {"expires_ms": now_ms + 15_000, "floor_expires_ms": now_ms + 600_000, **leased}
     if gate.assembly.roster is None:
         gate.hear(roster(), now_ms)
-    gate.hear(leases(gate.gateway, *rows, at_ms=now_ms, **leased), now_ms)
-    gate.hear(decision(now_ms, **(changes or {})), now_ms)
+    gate.hear(leases(gate.gateway, *rows, at_ms=at_ms, **leased), now_ms)
+    gate.hear(decision(at_ms, **(changes or {})), now_ms)
 
 
 def ask(

@@ -105,13 +105,29 @@ def test_a_core_tenant_is_refused_when_its_answer_has_flowed_for_an_interval() -
     assert reason(request) == "tokens"
 
 
-def test_late_decisions_are_silence_when_the_leases_have_run_out() -> None:
+def test_late_decisions_are_waited_for_a_leases_life_at_most() -> None:
     gate = obeying(expires_ms=5000)
     request = ask(gate, 500, "gua", 10)
     assert gate.serve(3500) == []
     assert gate.serve(4500) == []
+    assert gate.serve(5499) == []
     assert gate.serve(5500) == [request]
     assert reason(request) == "no_lease"
+
+
+def test_decisions_that_are_made_at_once_to_catch_up_answer_nothing() -> None:
+    #  own time   500 asks      5 100 the worker is back, and decides what it has missed
+    gate = obeying()
+    request = ask(gate, 500, "gua", 10)
+    assert gate.serve(3500) == []
+    assert gate.serve(4500) == []
+    for at_ms in (1000, 2000, 3000, 4000, 5000):
+        give(gate, at_ms, ("gua", 0, 0, 0), heard_ms=5100)
+    assert gate.serve(6000) == []
+    give(gate, 6000, ("gua", 0, 0, 0))
+    give(gate, 7000, ("gua", 100, 100, 100))
+    assert gate.serve(7001) == [request]
+    assert request.state == "admitted"
 
 
 def test_a_pot_has_sequences_of_its_own_and_they_come_back() -> None:
