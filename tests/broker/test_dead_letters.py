@@ -95,7 +95,7 @@ async def test_letters_are_explained_and_count_once_when_they_are_sent_again(
             await command(deployment, "dead-letters", "explain", f"{topic}/{HOME}/{ruin}")
         ).out
         assert "It cannot be read: cannot be read as UsageReport" in broken
-        assert "Now: it cannot be sent again: cannot be read as UsageReport" in broken
+        assert "who wrote it has to mend it: cannot be read as UsageReport" in broken
 
         before = len(await reports(deployment))
         everything = ("dead-letters", "resend", "--all")

@@ -13,7 +13,7 @@ from tokenweir.cli.pools import Row
 from tokenweir.cli.settings import Settings
 from tokenweir.cli.show import Column, show_json, show_table
 from tokenweir.errors import BadInput, BadRecord, UnknownSchema
-from tokenweir.letters.again import Terms, again
+from tokenweir.letters.again import Settled, Terms, again
 from tokenweir.letters.contents import Contents, contents, plain
 from tokenweir.letters.found import Letter, read_place
 from tokenweir.records.usage import RequestsBlock, UsageReport
@@ -82,8 +82,10 @@ def advice(letter: Letter, terms: Terms, now_ms: int) -> str:
         sent = again(letter.letter, terms, now_ms)
     except UnknownSchema:
         return "a newer version wrote it: upgrade here, then send it again"
+    except Settled as error:
+        return f"nothing: {error}"
     except BadRecord as error:
-        return f"it cannot be sent again: {error}"
+        return f"it cannot be sent again; who wrote it has to mend it: {error}"
     return f"`tokenweir dead-letters resend {letter.place}` sends it {sent.how}"
 
 

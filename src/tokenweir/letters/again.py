@@ -26,6 +26,10 @@ from tokenweir.wire import decode, encode
 NO_GAUGES = dict.fromkeys(GAUGES, ())
 
 
+class Settled(BadRecord):
+    """The record is not wanted any more: nothing has to be done about its letter."""
+
+
 @dataclass(frozen=True, slots=True)
 class Again:
     """A record to produce, and in words what it is."""
@@ -47,7 +51,7 @@ class Terms:
 
 
 def again(letter: DeadLetter, terms: Terms, now_ms: int) -> Again:
-    """What to produce for the letter; raises `BadRecord` that says why nothing can be.
+    """What to produce for the letter; raises `BadRecord` that says why nothing is.
 
     `now_ms` is wall time: ages grow by what has passed since the record's append (T5).
     """
@@ -59,7 +63,7 @@ def again(letter: DeadLetter, terms: Terms, now_ms: int) -> Again:
         return _report(letter, record, terms, now_ms)
     if isinstance(record, USAGE_KINDS) and not terms.settings:
         kind = type(record).__name__
-        raise BadRecord(f"a {kind}: it may be out of date; --include-settings sends it as it is")
+        raise Settled(f"a {kind}: it may be out of date; --include-settings sends it as it is")
     return _usage(letter, record, letter.value or b"", terms, now_ms, "unchanged")
 
 
@@ -75,11 +79,11 @@ def gateway_of(letter: DeadLetter, report: UsageReport) -> str:
 
 def _check_source(letter: DeadLetter, topics: Topics) -> None:
     if letter.topic in (topics.control, topics.journal):
-        raise BadRecord("the control plane writes such records itself, and newer ones by now")
+        raise Settled("the control plane writes such records itself, and newer ones by now")
     if letter.topic not in (topics.usage, topics.events):
         raise BadRecord(f"its topic {letter.topic} is not one of this deployment")
     if letter.reader == HISTORY:
-        raise BadRecord(
+        raise Settled(
             "the control plane has counted it: only the history could not use it, and sending it "
             "again would count it twice"
         )
@@ -91,7 +95,7 @@ def _report(letter: DeadLetter, report: UsageReport, terms: Terms, now_ms: int) 
     passed_ms = max(now_ms - letter.timestamp_ms, 0)
     age_ms = max(report.age_ms, 0) + passed_ms
     if age_ms > MOST_AGE_MS:
-        raise BadRecord("it is more than a week old: no window and no quota counts it any more")
+        raise Settled("it is more than a week old: no window and no quota counts it any more")
     in_history = _has_history(letter, report, terms.partitions)
     ours = replace(
         report,
@@ -142,7 +146,7 @@ def _event(letter: DeadLetter, terms: Terms) -> Again:
     """An event under its own id and time: each attempt of a request is charged once."""
     heard = read(letter.value)
     if heard is None:
-        raise BadRecord("a tick: it only moves time")
+        raise Settled("a tick: it only moves time")
     key = letter.key or request_key(heard.event)
     happened_ms = event_ms(heard.event, letter.timestamp_ms)
     event = replace(heard.event, age_ms=None, time_ms=happened_ms)

@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 
 from tests.pools import START, pool_with, report, spec, step, tenant
+from tokenweir.cli.dead_letters_explain import advice
 from tokenweir.core.pool import COUNTERS, GAUGES, Pool
 from tokenweir.core.step import advance, fold
 from tokenweir.errors import BadRecord, UnknownSchema
 from tokenweir.history.sequences import Sequences
 from tokenweir.letters.again import Again, Terms, again, gateway_of
+from tokenweir.letters.found import Letter
 from tokenweir.records.event import Event
 from tokenweir.records.journal import DeadLetter
 from tokenweir.records.usage import CapacityReport, UsageReport
@@ -194,3 +196,17 @@ def test_an_event_goes_under_its_own_id_with_its_own_time() -> None:
     bad = letter(b'{"pool":"chat"}', topic=TOPICS.events, reader="events")
     assert "tenant is missing" in refused(bad)
     assert "a tick" in refused(letter(b'{"tick":true}', topic=TOPICS.events, reader="events"))
+
+
+def test_advice_says_what_to_do_now() -> None:
+    def now(one: DeadLetter, resent: str = "") -> str:
+        return advice(Letter(one, HOME, START, resent), TERMS, START + 10_000)
+
+    place = f"{TOPICS.usage}/{HOME}/7"
+    resend = f"`tokenweir dead-letters resend {place}` sends it as gateway resend-gw-1-3"
+    assert now(letter_of(ahead())) == resend
+    assert now(letter_of(ahead()), "as gateway x").startswith("nothing: it was sent again as")
+    counted = letter_of(ahead(), reader="history")
+    assert now(counted).startswith("nothing: the control plane has counted it")
+    assert now(letter(b"\xc3\x01" + b"12345678")).endswith("upgrade here, then send it again")
+    assert "who wrote it has to mend it" in now(letter(b"hello"))
