@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tokenweir.records.journal import TenantFigures
+from tokenweir.records.journal import AuditEntry, TenantFigures
 from tokenweir.sim.job import NEVER, Job
 from tokenweir.sim.world import Record
 
@@ -37,6 +37,7 @@ DECIDED: Mapping[str, float] = {  # a column of the decision's figures, and its 
     "demand": 1000,
     "weight": 1_000_000,
     "debt": 1_000_000,
+    "weight_share": 1,
 }
 POOL = ("queue", "running", "level", "given")
 _STAT = "|".join(STATS)
@@ -50,7 +51,7 @@ MEASURES: Mapping[re.Pattern[str], str] = {
         (f"({'|'.join(DECIDED)})\\.({_STAT})", f"{', '.join(DECIDED)} (.STAT)"),
         ("floor_back|starved", "floor_back, starved"),
         (f"({'|'.join(POOL)})\\.({_STAT})", f"{', '.join(POOL)} (.STAT)"),
-        (r"utilisation|tier_changes|tier\.\w+", "utilisation, tier_changes, tier.NAME"),
+        (r"utilisation|tier_changes|flaps|tier\.\w+", "utilisation, tier_changes, flaps, tier.X"),
         (r"breaker\.\w+|audits\.\w+", f"breaker.STATE, audits.KIND; STAT is {', '.join(STATS)}"),
     )
 }
@@ -87,6 +88,7 @@ class Measured:
             "floor_back": self._floor_back,
             "starved": self._starved,
             "tier_changes": self._tier_changes,
+            "flaps": self._flaps,
         }
         if name in single:
             return single[name](tenant, starts, ends)
@@ -162,7 +164,7 @@ class Measured:
             return float(sum(name in ("", one.reason) for one in found))
         if kind == "audits":
             audits = (one.audit for one in self.record.audits if starts <= one.at < ends)
-            return float(sum(audit.kind == name for audit in audits))
+            return float(sum(audit.kind == name and _lost(audit, tenant) for audit in audits))
         interval = self.record.scenario.pool.interval / 1000
         taken = (one.decision for one in self.record.decisions if starts <= one.at < ends)
         return interval * sum(bool(getattr(decision, kind) == name) for decision in taken)
@@ -202,8 +204,21 @@ class Measured:
         return float(longest)
 
     def _tier_changes(self, _: str, starts: float, ends: float) -> float:
-        tiers = [one.decision.tier for one in self.record.decisions if starts <= one.at < ends]
-        return float(sum(a != b for a, b in pairwise(tiers)))
+        return float(len(self._changes(starts, ends)))
+
+    def _flaps(self, _: str, starts: float, ends: float) -> float:
+        """The most tier changes that lie within one dwell."""
+        at, dwell = self._changes(starts, ends), self.record.scenario.pool.tiers.dwell
+        return float(max((sum(a <= b < a + dwell for b in at) for a in at), default=0))
+
+    def _changes(self, starts: float, ends: float) -> list[float]:
+        """When the tier was another than at the decision before."""
+        taken = [one for one in self.record.decisions if starts <= one.at < ends]
+        return [b.at for a, b in pairwise(taken) if a.decision.tier != b.decision.tier]
+
+
+def _lost(audit: AuditEntry, tenant: str) -> bool:
+    return tenant == "pool" or any(matches(name, tenant) for name in audit.lost)
 
 
 def matches(name: str, pattern: str) -> bool:
@@ -232,6 +247,8 @@ def _time(job: Job, name: str, record: Record) -> Sequence[float]:
 
 
 def _of(figures: TenantFigures, tenant: str, column: str) -> float:
+    if column == "weight_share":
+        return _share(figures, tenant)
     values = [
         value
         for name, value in zip(figures.tenant, getattr(figures, column), strict=True)
@@ -240,3 +257,10 @@ def _of(figures: TenantFigures, tenant: str, column: str) -> float:
     if column in ("weight", "debt"):
         return sum(values) / len(values) / DECIDED[column] if values else nan
     return float(sum(values) / DECIDED[column])
+
+
+def _share(figures: TenantFigures, tenant: str) -> float:
+    """The part of all weights that a tenant, or several together, have."""
+    pairs = zip(figures.tenant, figures.weight, strict=True)
+    theirs = sum(weight for name, weight in pairs if matches(name, tenant))
+    return theirs / (sum(figures.weight) or nan)

@@ -46,11 +46,31 @@ class Real:
         return core_schema.no_info_plain_validator_function(self.read)
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Reads a text; a number stands for itself."""
+
+    allowed: str = "a text"
+
+    def read(self, value: object) -> str:
+        """The text; raises `ValueError` with `allowed`."""
+        if not isinstance(value, (str, int, Decimal)):
+            raise ValueError(self.allowed)
+        return str(value)
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """A field of this kind is read by `read` alone."""
+        return core_schema.no_info_plain_validator_function(self.read)
+
+
 def upto(most: int) -> Quantity:
     """How many, from 0."""
     return Quantity(f"a whole number from 0 to {most}", {"": Decimal(1)}, 0, most, whole=True)
 
 
+Prose = Annotated[str, Words()]
 Number = Annotated[float, Real(0, 1e9)]
 Bound = Annotated[float, Real(-1e15, 1e15)]
 Count = Annotated[int, count(10**9)]
@@ -92,8 +112,8 @@ class Bursts(Fields):
 class Trace(Fields):
     """Arrivals from a file: CSV, may be gzipped, with columns t_s, input_tokens, output_tokens."""
 
-    file: str = required("Its path, from where the command runs.")
-    client: str | None = default(None, "Only rows with this in column client.")
+    file: Prose = required("Its path, from where the command runs.")
+    client: Prose | None = default(None, "Only rows with this in column client.")
     speed: Annotated[float, Real(0.001, 1e6)] = default(1, "2: twice as fast as it was.")
 
 
@@ -182,7 +202,7 @@ class Run(Fields):
     """One way to run the load."""
 
     strategy: Strategy = default("tokenweir", "What admits.")
-    only: list[str] = default([], "Only these tenants' workloads; left out: all.")
+    only: list[Prose] = default([], "Only these tenants' workloads; left out: all.")
     set: dict[str, Any] = default({}, "Fields of the scenario that are otherwise in this run.")
     weights: dict[Text, Annotated[int, count(1000)]] = default(
         {}, "Weights of tenants for static-split and static-weights; left out: 1."
@@ -193,9 +213,9 @@ class Run(Fields):
 class Figure(Fields):
     """A figure to compute, and what it must be."""
 
-    value: str = required("An expression over measures: {RUN TENANT MEASURE PHASE}.")
-    unit: str = default("", "For people.")
-    published: str = default("", "What the source says.")
+    value: Prose = required("An expression over measures: {RUN TENANT MEASURE PHASE}.")
+    unit: Prose = default("", "For people.")
+    published: Prose = default("", "What the source says.")
     least: Bound | None = default(None, "It is at least that.")
     most: Bound | None = default(None, "It is at most that.")
 
@@ -204,8 +224,8 @@ class Scenario(Fields):
     """A scenario."""
 
     scenario: Text = required("Its name.")
-    about: str = default("", "What it shows, in a sentence or two.")
-    notes: str = default("", "What a reader of the figures must know.")
+    about: Prose = default("", "What it shows, in a sentence or two.")
+    notes: Prose = default("", "What a reader of the figures must know.")
     pool: Pool = required("The pool, as `tokenweir apply` takes it.")
     gpu: Gpu = default({}, "The backend.")
     network: Network = default({}, "The gateways.")

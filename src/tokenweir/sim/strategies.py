@@ -6,6 +6,7 @@
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import cycle
 
 from simpy import Environment
 
@@ -56,55 +57,47 @@ class StaticSplit(NoControl):
 
 
 class Turns(NoControl):
-    """Slots are handed out in turn. A tenant whose turn finds it without a request keeps the turn
-    for `hold_ms` (the slot is IDLE until its time-out), and the slot is empty meanwhile.
+    """A free slot goes to the tenant whose turn it is. One that has no request keeps it IDLE until
+    a request comes or `hold_ms` are over (the article's time-out); then it goes to the next.
     """
 
     def __init__(
         self, env: Environment, gpu: GpuPool, slots: int, order: Sequence[str], hold_ms: float
     ) -> None:
         super().__init__(env, gpu)
-        self._free = slots
-        self._order = order
+        self._order = cycle(order)
         self._hold_ms = hold_ms
-        self._turn = 0
-        self._held_since: float | None = None
         self._waiting: dict[str, deque[Job]] = {name: deque() for name in order}
+        self._idle: dict[str, deque[int]] = {name: deque() for name in order}  # by number
+        self._given = 0
+        for _ in range(slots):
+            self._give()
 
     def ask(self, job: Job) -> None:
-        """Wait for a turn."""
-        self._waiting[job.tenant].append(job)
-        self._move()
+        """Take a slot that is idle for its tenant, or wait for a turn."""
+        if self._idle[job.tenant]:
+            self._idle[job.tenant].popleft()
+            super().ask(job)
+        else:
+            self._waiting[job.tenant].append(job)
 
     def through(self, job: Job) -> None:
         """A slot is free."""
-        self._free += 1
-        self._move()
+        self._give()
 
-    def _move(self) -> None:
-        while self._free and any(self._waiting.values()):
-            line = self._waiting[self._order[self._turn]]
-            if line:
-                self._free -= 1
-                self._pass_on()
-                super().ask(line.popleft())
-            elif self._held_since is None:
-                self._held_since = self._env.now
-                after(self._env, self._hold_ms, partial(self._over, self._turn, self._env.now))
-                return
-            elif self._env.now - self._held_since >= self._hold_ms:
-                self._pass_on()
-            else:
-                return
+    def _give(self) -> None:
+        tenant = next(self._order)
+        if self._waiting[tenant]:
+            super().ask(self._waiting[tenant].popleft())
+            return
+        self._given += 1
+        self._idle[tenant].append(self._given)
+        after(self._env, self._hold_ms, partial(self._take_back, tenant, self._given))
 
-    def _pass_on(self) -> None:
-        self._turn = (self._turn + 1) % len(self._order)
-        self._held_since = None
-
-    def _over(self, turn: int, since: float) -> None:
-        if (self._turn, self._held_since) == (turn, since):
-            self._pass_on()
-        self._move()
+    def _take_back(self, tenant: str, number: int) -> None:
+        if number in self._idle[tenant]:
+            self._idle[tenant].remove(number)
+            self._give()
 
 
 def split(slots: int, weights: Mapping[str, float]) -> dict[str, int]:

@@ -32,7 +32,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The backend at one moment, and its longest queue since the last one. Work: since the start."""
+    """The backend at one moment; `queue` is the longest since the last, work is since the start."""
 
     at: float
     queue: int
