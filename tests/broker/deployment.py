@@ -26,6 +26,7 @@ from tokenweir.usage_log import USAGE_KINDS
 from tokenweir.wire import decode, encode
 
 CHAINED_WORKER = ("-m", "tests.broker.chained_worker")
+REAL_WORKER = ("-m", "streams", "control")
 
 
 async def until(
@@ -42,8 +43,15 @@ async def until(
 class Deployment:
     """One set of topics, and the control workers on it."""
 
-    def __init__(self, brokers: str, prefix: str, data: Path, partitions: int = 4) -> None:
-        self.brokers = brokers
+    def __init__(
+        self,
+        brokers: str,
+        prefix: str,
+        data: Path,
+        partitions: int = 4,
+        worker: Sequence[str] = CHAINED_WORKER,
+    ) -> None:
+        self.brokers, self.worker = brokers, worker
         self.config = Config(brokers=brokers, topic_prefix=prefix, data=data, partitions=partitions)
         self.topics = Topics(prefix)
         self.workers: dict[str, Child] = {}
@@ -64,7 +72,7 @@ class Deployment:
         if name not in self.workers:
             self.workers[name] = Child(
                 f"control-{name}",
-                [sys.executable, *CHAINED_WORKER],
+                [sys.executable, *self.worker],
                 log=self.config.data / f"control-{name}.log",
                 env=environment(os.environ, self.config, name),
                 cwd=CHECKOUT,
@@ -212,10 +220,15 @@ class Deployment:
 
 @asynccontextmanager
 async def deployed(
-    brokers: str, prefix: str, data: Path, *workers: str, partitions: int = 4
+    brokers: str,
+    prefix: str,
+    data: Path,
+    *workers: str,
+    partitions: int = 4,
+    worker: Sequence[str] = CHAINED_WORKER,
 ) -> AsyncIterator[Deployment]:
     """A deployment with these workers, from its start to its end."""
-    deployment = Deployment(brokers, prefix, data, partitions)
+    deployment = Deployment(brokers, prefix, data, partitions, worker)
     try:
         await deployment.start(*workers)
         yield deployment

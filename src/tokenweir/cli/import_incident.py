@@ -10,7 +10,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from tokenweir.cli.log import quiet, silent
 from tokenweir.cli.settings import Settings
@@ -26,6 +26,7 @@ from tokenweir.wire import decode_as, encode
 # The copies keep the times of the originals, and are there until somebody deletes the topics.
 SETTINGS = {
     "message.timestamp.type": "CreateTime",
+    "message.timestamp.after.max.ms": str(2**63 - 1),  # whatever clock the originals had
     "retention.ms": "-1",
     "retention.bytes": "-1",
     "max.message.bytes": str(4 << 20),
@@ -42,8 +43,10 @@ def run(settings: Settings, path: Path, prefix: str, output: str) -> None:
     file, brokers = FileLog(path), settings.need_brokers()
     try:
         asyncio.run(_import(brokers, Topics(prefix), file))
-    except KafkaError as error:
+    except KafkaConnectionError as error:
         raise Unavailable(silent(brokers)) from error
+    except KafkaError as error:
+        raise Unavailable(f"Kafka at {brokers} did not take it: {error}") from error
     if output == "json":
         show_json({"pool": file.pool, "prefix": prefix, "messages": file.incident.messages})
     else:
@@ -72,7 +75,7 @@ async def _create(brokers: str, topics: Topics, partitions: int) -> None:
                 f"--prefix {topics.prefix}: {there[0]} is there already; an incident goes into new "
                 "topics only: choose a prefix that no topic has"
             )
-        new = [NewTopic(name, partitions, -1, topic_configs=SETTINGS) for name in names]
+        new = [NewTopic(name, partitions, 1, topic_configs=SETTINGS) for name in names]
         await admin.create_topics(new)
     finally:
         await admin.close()

@@ -57,6 +57,8 @@ def _row_difference(
 
 
 def _differences(ours: Any, theirs: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    if ours == theirs:
+        return
     if is_dataclass(ours) and type(ours) is type(theirs):
         for field in fields(ours):
             mine, other = getattr(ours, field.name), getattr(theirs, field.name)
@@ -64,11 +66,10 @@ def _differences(ours: Any, theirs: Any, path: str) -> Iterator[tuple[str, Any, 
                 whose = _whose(ours, mine, where)
                 yield f"{path}.{field.name}{where}{whose}", left, right
     elif isinstance(ours, bytes) and isinstance(theirs, bytes):
-        if ours != theirs:
-            yield _in_bytes(ours, theirs, path)
+        yield _in_bytes(ours, theirs, path)
     elif _is_column(ours) and _is_column(theirs):
         yield from _in_columns(ours, theirs, path)
-    elif ours != theirs:
+    else:
         yield path, ours, theirs
 
 

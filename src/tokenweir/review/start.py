@@ -16,6 +16,9 @@ from tokenweir.wire import decode_as
 
 # In the ids of entries that a search must decode; all others are decisions and audits.
 SNAPSHOT_TEXT, BREAK_TEXT = b"/snapshot/", b"/break/"
+# A snapshot is written a little after its boundary. When it is written later than that, after a
+# worker was away, an older one is found and the replay takes longer.
+LATE_MS = 30_000
 # A pool that is met for the first time by a worker that cannot know what was before has this break,
 # and no snapshot: its state is empty.
 BLANK_BREAK = "the log starts at"
@@ -102,7 +105,8 @@ async def _nearest(log: PoolLog, span: Span, bounds: Bounds) -> Mark | None:
     if span.from_offset is not None:
         hint = await log.time_at(span.from_offset)
     entries: list[Entry] = []
-    async with aclosing(log.journal_before(hint)) as windows:
+    late_ms = None if hint is None else hint + LATE_MS
+    async with aclosing(log.journal_before(late_ms)) as windows:
         async for window in windows:
             entries = [entry for entry in window if _is_mark(entry)] + entries
             found = _last_before(marks(entries), span, bounds.first)

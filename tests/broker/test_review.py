@@ -1,0 +1,226 @@
+"""Review on a real broker: what a deployment decided is computed again, and nothing is written."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from streams.config import Config
+from streams.topics import create_topics
+from tests.broker.deployment import REAL_WORKER, Deployment, deployed, until
+from tests.pools import report, spec, tenant
+from tokenweir.records.journal import DecisionEntry, SnapshotChunk
+from tokenweir.records.spec import PoolSpec
+from tokenweir.records.usage import CapacityReport
+from tokenweir.topics import Topics, partition_of
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
+
+COMMAND = [sys.executable, "-c", "from tokenweir.cli import main; main()"]
+POOLS = ("chat", "plan")
+TENANTS = (
+    tenant("gold", "guaranteed", 5_000),
+    tenant("iron", "elastic", 1_000),
+    tenant("tin", "spot"),
+)
+
+
+def command(
+    brokers: str, prefix: str, *arguments: str, code: int = 0
+) -> subprocess.CompletedProcess[str]:
+    environ = {
+        "PATH": os.environ["PATH"],
+        "TOKENWEIR_BROKERS": brokers,
+        "TOKENWEIR_TOPIC_PREFIX": prefix,
+    }
+    done = subprocess.run(
+        [*COMMAND, *arguments], text=True, capture_output=True, env=environ, timeout=60
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def replayed(brokers: str, prefix: str, *arguments: str, code: int = 0) -> dict[str, Any]:
+    done = command(brokers, prefix, "replay", *arguments, "--output", "json", code=code)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+async def ends(brokers: str, topics: Topics) -> dict[TopicPartition, int]:
+    """Where each partition of each topic ends."""
+    consumer = AIOKafkaConsumer(bootstrap_servers=brokers)
+    await consumer.start()
+    names = (topics.usage, topics.control, topics.journal, topics.dead_letter)
+    places = [TopicPartition(name, number) for name in names for number in range(4)]
+    found: dict[TopicPartition, int] = await consumer.end_offsets(places)
+    await consumer.stop()
+    return found
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Two gateways of each pool, which obey at once what they hear of."""
+
+    deployment: Deployment
+    sequences: dict[tuple[str, str], int] = field(default_factory=dict)
+    rules: dict[str, PoolSpec] = field(default_factory=dict)
+    applied: dict[str, int] = field(default_factory=dict)
+    count: int = 0
+
+    async def apply(self) -> None:
+        """The next version of each pool's spec."""
+        for pool in POOLS:
+            version = self.rules[pool].version + 1 if pool in self.rules else 1
+            self.rules[pool] = spec(*TENANTS, pool=pool, interval_ms=500, version=version)
+            await self.deployment.send(self.rules[pool])
+
+    async def capacity(self, tokens_per_s: int) -> None:
+        """What the backends can do changes."""
+        for pool in POOLS:
+            known = CapacityReport(pool, "test", tokens_per_s * 1000, None, None)
+            await self.deployment.send(known)
+
+    async def round(self, gold: int = 100, tin: int = 400) -> None:
+        """One report of each gateway for each pool."""
+        self.count += 1
+        for pool in POOLS:
+            for gateway in ("gw-a", "gw-b"):
+                number = self.sequences.get((pool, gateway), 0) + 1
+                self.sequences[pool, gateway] = number
+                used = {"gold": gold + self.count % 7, "iron": 60, "tin": tin}
+                refused = {"gold": 40} if gold > 100 else {"tin": 900}
+                applied = self.applied.get(pool, 0)
+                await self.deployment.send(
+                    report(gateway, number, used, refused=refused, applied=applied, pool=pool)
+                )
+
+    async def rounds(self, count: int, gold: int = 100, tin: int = 400) -> None:
+        """So many rounds, as often as gateways report; they obey the newest decision after it."""
+        for _ in range(count):
+            await self.round(gold, tin)
+            await asyncio.sleep(0.1)
+        self.deployment.assert_alive()
+        for pool, at_ms in (await newest(self.deployment)).items():
+            self.applied[pool] = at_ms
+
+
+async def newest(deployment: Deployment) -> dict[str, int]:
+    """Each pool's newest decision."""
+    found: dict[str, int] = {}
+    for entry in await deployment.journal():
+        if isinstance(entry.body, DecisionEntry):
+            found[entry.pool] = max(found.get(entry.pool, 0), entry.at_ms)
+    return found
+
+
+async def goes_on(traffic: Traffic) -> None:
+    """Wait for a decision of each pool that is not there yet."""
+    before = await newest(traffic.deployment)
+
+    async def decided() -> bool:
+        traffic.deployment.assert_alive()
+        await traffic.round()
+        now = await newest(traffic.deployment)
+        return all(now.get(pool, 0) > before.get(pool, 0) for pool in POOLS)
+
+    await until(decided, "a decision of each pool", 60)
+
+
+async def a_bad_day(deployment: Deployment) -> None:
+    """Capacity lost and back, owners who come back, a bad record, a crash and a rebalance."""
+    traffic = Traffic(deployment)
+    await traffic.apply()
+    await goes_on(traffic)
+    await traffic.rounds(12)
+    await traffic.rounds(8, gold=400, tin=100)  # the owner takes back what was lent
+    await traffic.capacity(3_000)
+    await traffic.rounds(8)
+    deployment.workers["0"].kill()
+    await traffic.rounds(4)
+    deployment.work("1")
+    await deployment.send(replace(report("gw-x", 1, {"gold": 1}, pool="chat"), applied=2**60))
+    await goes_on(traffic)
+    deployment.work("0")  # joins: the partitions are dealt again
+    await traffic.apply()
+    await traffic.capacity(12_000)
+    await traffic.rounds(25)
+    await goes_on(traffic)
+    for worker in deployment.workers.values():
+        worker.kill()
+
+
+async def test_a_bad_day_is_the_same_from_the_start_a_snapshot_a_file_and_a_copy(
+    brokers: str, prefix: str, tmp_path: Path
+) -> None:
+    async with deployed(brokers, prefix, tmp_path, "0", worker=REAL_WORKER) as deployment:
+        await a_bad_day(deployment)
+        journal = await deployment.journal()
+        before = await ends(brokers, deployment.topics)
+        for pool in POOLS:
+            copy = f"{prefix}{pool}-"
+            ids = {e.id for e in journal if e.pool == pool and isinstance(e.body, DecisionEntry)}
+            whole = replayed(brokers, prefix, "--pool", pool)
+            assert (whole["identical"], whole["starts_at_ms"]) == (True, None)
+            assert whole["decisions"] == len(ids) > 20
+            assert whole["audit_entries"] >= 4  # two specs, two capacities
+            snapshots = [
+                e.at_ms for e in journal if e.pool == pool and isinstance(e.body, SnapshotChunk)
+            ]
+            late = replayed(brokers, prefix, "--pool", pool, "--from", str(max(snapshots) + 1))
+            assert (late["identical"], late["starts_at_ms"]) == (True, max(snapshots))
+            assert 0 < late["decisions"] < whole["decisions"]
+            file = tmp_path / f"{pool}.avro"
+            command(brokers, prefix, "export", str(file), "--pool", pool)
+            from_file = replayed("nowhere:1", "", "--file", str(file))
+            start = ("--pool", pool, "--from", str(max(snapshots) + 1))
+            command(brokers, prefix, "export", str(file), *start, "--force")
+            cut = replayed("nowhere:1", "", "--file", str(file))
+            command(brokers, prefix, "import", str(file), "--prefix", copy)
+            copied = replayed(brokers, copy, "--pool", pool)
+            for again, like in ((from_file, whole), (cut, late), (copied, late)):
+                assert again["identical"]
+                same = ("decisions", "audit_entries", "last_decision")
+                assert [again[name] for name in same] == [like[name] for name in same]
+        assert await ends(brokers, deployment.topics) == before
+        refused = command(brokers, prefix, "import", str(file), "--prefix", prefix, code=1)
+        assert "is there already" in refused.stderr
+
+
+async def test_ranges_without_decisions_and_empty_partitions_are_exact(
+    brokers: str, prefix: str, tmp_path: Path
+) -> None:
+    config = Config(brokers=brokers, topic_prefix=prefix, data=tmp_path, partitions=4)
+    await create_topics(config, brokers)
+    before = await ends(brokers, Topics(prefix))
+    for arguments in (
+        (),
+        ("--from", "2020-01-01T00:00", "--to", "2020-01-02T00:00"),
+        ("--from", "10min"),
+        ("--from-offset", "0", "--to-offset", "9"),
+    ):
+        said = command(brokers, prefix, "replay", "--pool", "chat", *arguments)
+        assert "pool chat: no decisions in this range" in said.stdout
+    assert await ends(brokers, Topics(prefix)) == before
+    assert partition_of("chat", 4) != partition_of("plan", 4)
+
+
+def test_what_is_wrong_is_told_in_a_line(brokers: str, prefix: str, tmp_path: Path) -> None:
+    for arguments, text in (
+        (("replay", "--pool", "chat"), "start the control plane, which creates it"),
+        (("replay",), "Give --pool NAME, or --file FILE"),
+        (("replay", "--pool", "a/b"), "allowed is a name without a slash"),
+        (("replay", "--pool", "chat", "--from", "noon"), "--from: value 'noon': allowed is"),
+        (("replay", "--file", str(tmp_path / "no.avro")), "name a file of `tokenweir export`"),
+        (("import", str(tmp_path / "no.avro"), "--prefix", ""), "--prefix is empty"),
+    ):
+        said = command(brokers, prefix, *arguments, code=1)
+        assert text in said.stderr
+        assert len(said.stderr.splitlines()) == 1
