@@ -12,11 +12,14 @@ from tokenweir.cli.settings import Settings
 from tokenweir.cli.show import Column, note, show_json, show_table
 from tokenweir.errors import BadInput
 from tokenweir.letters.contents import Contents, contents
-from tokenweir.letters.found import Entry, Letter, letters_of
+from tokenweir.letters.found import Entry, Letter, Letters, Place
+from tokenweir.records.journal import DeadLetter
 from tokenweir.spec.quantity import duration
 from tokenweir.topics import Topics
 
 SHOWN = 200  # rows of a table; --output json has all
+MANY = 20_000  # take a while to read
+MOST = 100_000  # are kept in memory, each with its record
 AGO = duration("1 s", "8760 h")
 COLUMNS = (
     Column("FOUND"),
@@ -30,8 +33,9 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which letters are meant; None is any."""
+    """Which letters are meant; None and no places are any."""
 
+    places: frozenset[Place] = frozenset()
     since_ms: int | None = None
     pool: str | None = None
     reason: str | None = None
@@ -54,7 +58,8 @@ def run(
 
 def read_choice(since: str | None, pool: str | None, reason: str | None, now_ms: int) -> Choice:
     """The choice that the options say; raises `BadInput`."""
-    return Choice(None if since is None else read_since(since, now_ms), pool, reason)
+    since_ms = None if since is None else read_since(since, now_ms)
+    return Choice(since_ms=since_ms, pool=pool, reason=reason)
 
 
 def read_since(text: str, now_ms: int) -> int:
@@ -79,30 +84,35 @@ async def _read(settings: Settings, choice: Choice) -> list[Letter]:
 
 
 async def read_letters(log: Log, topics: Topics, choice: Choice) -> list[Letter]:
-    """The letters that are meant, oldest first."""
+    """The letters that are meant, oldest first; raises `BadInput` when there are too many."""
     partitions = await log.partitions(topics.dead_letter)
     starts = await log.starts(partitions)
     if choice.since_ms is not None:
         starts = await log.since(partitions, choice.since_ms)
     ends = await log.ends(partitions)
-    entries = []
+    count = sum(ends[part] - starts[part] for part in partitions)
+    if count > MANY:
+        note(f"reading {count} dead letters; --since reads fewer")
+    letters = Letters(lambda letter: is_meant(letter, choice))
     for part in partitions:
         async for record in log.between(part, starts[part], ends[part]):
-            entries.append(Entry(part.partition, record.timestamp, record.value))
-    letters, strangers = letters_of(entries)
-    if strangers:
-        note(f"{strangers} records of {topics.dead_letter} are no dead letters: passed over")
-    return [letter for letter in letters if is_meant(letter, choice)]
+            letters.add(Entry(part.partition, record.timestamp, record.value))
+            if len(letters) > MOST:
+                raise BadInput(f"more than {MOST} letters: choose with --since, --pool or --reason")
+    if letters.strangers:
+        note(f"{letters.strangers} records of {topics.dead_letter} are no letters: passed over")
+    return letters.oldest_first()
 
 
-def is_meant(letter: Letter, choice: Choice) -> bool:
-    """Whether a letter is of the pool, by its key or its record, and has the reason."""
-    reason = (choice.reason or "").casefold()
-    if reason not in letter.letter.reason.casefold():
+def is_meant(letter: DeadLetter, choice: Choice) -> bool:
+    """Whether a letter has the place and the reason, and is of the pool, by key or by record."""
+    if choice.places and Place(letter.topic, letter.partition, letter.offset) not in choice.places:
         return False
-    if choice.pool is None or letter.letter.key == choice.pool.encode():
+    if (choice.reason or "").casefold() not in letter.reason.casefold():
+        return False
+    if choice.pool is None or letter.key == choice.pool.encode():
         return True
-    return contents(letter.letter.value).pool == choice.pool
+    return contents(letter.value).pool == choice.pool
 
 
 def row_of(letter: Letter, held: Contents) -> Row:

@@ -58,9 +58,8 @@ def run(settings: Settings, place: str, output: str) -> None:
 async def _explained(settings: Settings, text: str) -> list[Explained]:
     place, topics = read_place(text), Topics(settings.topic_prefix)
     async with open_log(settings.need_brokers()) as log:
-        letters = await read_letters(log, topics, Choice())
+        found = await read_letters(log, topics, Choice(frozenset([place])))
         partitions = len(await log.partitions(topics.usage))
-    found = [letter for letter in letters if letter.place == place]
     if not found:
         raise BadInput(f"{text}: no dead letter has this place; `tokenweir dead-letters list`")
     terms, now_ms = Terms(topics, partitions), int(time.time() * 1000)

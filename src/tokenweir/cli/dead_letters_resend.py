@@ -16,7 +16,7 @@ from rich.progress import Progress
 
 from tokenweir import wire
 from tokenweir.cli.dead_letters import Choice, read_choice, read_letters
-from tokenweir.cli.log import Log, open_log
+from tokenweir.cli.log import open_log
 from tokenweir.cli.pools import Row
 from tokenweir.cli.send import Sender, open_sender
 from tokenweir.cli.settings import Settings
@@ -51,16 +51,6 @@ class Fate:
     sends: Again | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Which letters to send again."""
-
-    places: Sequence[str]
-    everything: bool
-    choice: Choice
-    settings: bool  # specs and capacities too
-
-
 def run(
     settings: Settings,
     places: Sequence[str],
@@ -74,10 +64,9 @@ def run(
     output: str,
 ) -> int:
     """Send what is meant and can be sent; the exit code."""
-    choice = read_choice(since, pool, reason, int(time.time() * 1000))
-    asked = Asked(places, everything, choice, include_settings)
-    check(asked)
-    fates = asyncio.run(_planned(settings, asked))
+    chosen = read_choice(since, pool, reason, int(time.time() * 1000))
+    choice = asked(places, everything, chosen)
+    fates = asyncio.run(_planned(settings, choice, include_settings))
     ready = [fate for fate in fates if fate.sends is not None]
     if output == "table":
         _tell(fates)
@@ -91,33 +80,26 @@ def run(
     return 1 if any(fate.state == "refused" for fate in fates) else 0
 
 
-def check(asked: Asked) -> None:
-    """Raise `BadInput` where it is not clear which letters are meant."""
-    chosen = asked.choice != Choice()
-    if asked.places and (asked.everything or chosen):
+def asked(places: Sequence[str], everything: bool, chosen: Choice) -> Choice:
+    """Which letters are meant; raises `BadInput` where that is not clear."""
+    if places and (everything or chosen != Choice()):
         raise BadInput("give places, or --all, or --since, --pool and --reason: not both")
-    if not (asked.places or asked.everything or chosen):
+    if not (places or everything or chosen != Choice()):
         raise BadInput("which ones? Give places, --since, --pool or --reason; or --all")
+    return Choice(frozenset(map(read_place, places))) if places else chosen
 
 
-async def _planned(settings: Settings, asked: Asked) -> list[Fate]:
+async def _planned(settings: Settings, choice: Choice, include_settings: bool) -> list[Fate]:
     topics = Topics(settings.topic_prefix)
     async with open_log(settings.need_brokers()) as log:
-        terms = Terms(topics, len(await log.partitions(topics.usage)), asked.settings)
-        letters = await _letters(log, topics, asked)
+        terms = Terms(topics, len(await log.partitions(topics.usage)), include_settings)
+        letters = await read_letters(log, topics, choice)
+    missing = choice.places - {letter.place for letter in letters}
+    if missing:
+        names = ", ".join(sorted(map(str, missing)))
+        raise BadInput(f"{names}: no dead letter; `tokenweir dead-letters list`")
     now_ms = int(time.time() * 1000)
     return [planned(letter, terms, now_ms) for letter in letters]
-
-
-async def _letters(log: Log, topics: Topics, asked: Asked) -> list[Letter]:
-    letters = await read_letters(log, topics, asked.choice)
-    if not asked.places:
-        return letters
-    wanted = {read_place(text): text for text in asked.places}
-    missing = [text for place, text in wanted.items() if place not in {x.place for x in letters}]
-    if missing:
-        raise BadInput(f"{', '.join(missing)}: no dead letter; `tokenweir dead-letters list`")
-    return [letter for letter in letters if letter.place in wanted]
 
 
 def planned(letter: Letter, terms: Terms, now_ms: int) -> Fate:

@@ -14,6 +14,7 @@ from tokenweir.errors import Unavailable
 
 ANSWER_S = 10.0  # a broker that needs longer is down
 FIRST_WINDOW = 500  # records; the next window backwards is four times as large, and so on
+LARGEST_WINDOW = 32_000  # records, which stand in memory
 
 
 class Log:
@@ -83,7 +84,7 @@ class Log:
         while end > start:
             begin = max(start, end - size)
             yield [record async for record in self.between(partition, begin, end)]
-            end, size = begin, size * 4
+            end, size = begin, min(size * 4, LARGEST_WINDOW)
 
     async def follow(
         self, starts: Mapping[TopicPartition, int]

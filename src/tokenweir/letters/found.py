@@ -1,7 +1,7 @@
 """The letters of the dead-letter topic, each once, with what became of them."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from tokenweir.errors import BadInput, BadRecord
 from tokenweir.records.journal import DeadLetter
@@ -58,27 +58,40 @@ def read_place(text: str) -> Place:
     return Place(topic, int(partition), int(offset))
 
 
-def letters_of(entries: Iterable[Entry]) -> tuple[list[Letter], int]:
-    """Each letter once, oldest first, and how many records were no letters.
+@dataclass(slots=True)
+class Letters:
+    """Gathers the letters that are meant while the topic is read, each once.
 
     After a crash a letter is sent again (S6). Several readers may each have one of the same record.
     """
-    found: dict[tuple[Place, str], Letter] = {}
-    notes: dict[Place, str] = {}
-    strangers = 0
-    for entry in entries:
+
+    meant: Callable[[DeadLetter], bool]
+    strangers: int = 0  # records that are no letters
+    _found: dict[tuple[Place, str], Letter] = field(default_factory=dict)
+    _notes: dict[Place, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def add(self, entry: Entry) -> None:
+        """Take the next record."""
         try:
             letter = decode_as(DeadLetter, entry.value)
         except BadRecord:
-            strangers += 1
-            continue
+            self.strangers += 1
+            return
         one = Letter(letter, entry.home, entry.append_ms)
         if letter.reader == RESENDER:
-            notes[one.place] = letter.reason
-        else:
-            found.setdefault((one.place, letter.reader), one)
-    letters = [replace(one, resent=notes.get(one.place, "")) for one in found.values()]
-    return sorted(letters, key=lambda one: one.found_ms), strangers
+            self._notes[one.place] = letter.reason
+        elif self.meant(letter):
+            self._found.setdefault((one.place, letter.reader), one)
+
+    def oldest_first(self) -> list[Letter]:
+        """The letters, each with what became of it."""
+        letters = [
+            replace(one, resent=self._notes.get(one.place, "")) for one in self._found.values()
+        ]
+        return sorted(letters, key=lambda one: one.found_ms)
 
 
 def note_of(letter: DeadLetter, how: str) -> DeadLetter:

@@ -7,7 +7,7 @@ import pytest
 from tests.pools import report
 from tokenweir.errors import BadInput
 from tokenweir.letters.contents import contents, plain
-from tokenweir.letters.found import Entry, Place, letters_of, note_of, read_place
+from tokenweir.letters.found import Entry, Letter, Letters, Place, note_of, read_place
 from tokenweir.records.journal import DeadLetter
 from tokenweir.wire import encode
 
@@ -16,6 +16,13 @@ ONE = DeadLetter("tokenweir.usage.v1", 3, 7, 1000, b"chat", b"x", "why", "contro
 
 def entry(letter: DeadLetter, at_ms: int = 2000) -> Entry:
     return Entry(3, at_ms, encode(letter))
+
+
+def letters_of(entries: list[Entry]) -> tuple[list[Letter], int]:
+    letters = Letters(lambda letter: True)
+    for one in entries:
+        letters.add(one)
+    return letters.oldest_first(), letters.strangers
 
 
 def test_a_letter_that_was_sent_twice_is_one() -> None:
@@ -70,3 +77,10 @@ def test_contents_tell_what_bytes_are() -> None:
     assert (event.kind, event.pool) == ("JSON", "chat")
     assert contents(b"\x00\x01").form == "2 bytes: 00 01"
     assert contents(None).record is None
+
+
+def test_only_what_is_meant_is_kept() -> None:
+    letters = Letters(lambda letter: letter.offset == 9)
+    for one in (ONE, replace(ONE, offset=9)):
+        letters.add(entry(one))
+    assert [one.letter.offset for one in letters.oldest_first()] == [9]
