@@ -5,11 +5,24 @@ a block of up to 256 tenants, because Faust writes and restores rows at the same
 hold. The same state gives the same bytes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 
 import numpy as np
 
-from tokenweir.core.pool import COUNTERS, GAUGES, TALLIES, Gateway, Issue, Pool, Tally, new_pool
+from tokenweir.core.alpha import UNTUNED, TuningState
+from tokenweir.core.breaker import BreakerState, Outcomes
+from tokenweir.core.pool import (
+    COUNTERS,
+    GAUGES,
+    NORMAL,
+    TALLIES,
+    Gateway,
+    Issue,
+    Pool,
+    Tally,
+    new_pool,
+)
 from tokenweir.core.terms import Ints, terms_of
 from tokenweir.core.tier import TierState
 from tokenweir.core.window import Window
@@ -56,7 +69,7 @@ def from_rows(rows: Mapping[str, bytes]) -> Pool:
     pool.totals = consumption[:, : len(COUNTERS)].copy()
     flows = np.frombuffer(row.flows, dtype="<i8").reshape(7, row.seconds).astype(np.int64)
     pool.window = Window(consumption[:, len(COUNTERS) :].copy(), flows, row.newest_s)
-    tally = dict(zip(EWMA, _table(pool, rows, "ewma").T.copy(), strict=True))
+    tally = dict(zip(EWMA, _widened(_table(pool, rows, "ewma"), len(EWMA)).T.copy(), strict=True))
     pool.tally = Tally(**tally, debt=_table(pool, rows, "debt")[:, 0].copy())
     for gateway in row.gateways:
         restored = decode_as(GatewayRow, rows[f"pools/{name}/{gateway}"])
@@ -88,6 +101,17 @@ def _pool_row(pool: Pool) -> PoolRow:
         gone=gone,
         gone_sequence=[pool.gone[name][0] for name in gone],
         gone_seen_ms=[pool.gone[name][1] for name in gone],
+        fell_ms=pool.tier.fell_ms,
+        total=pool.total,
+        breaker=pool.breaker.breaker,
+        breaker_since_ms=pool.breaker.since_ms,
+        breaker_above=pool.breaker.above,
+        cool_off_ms=pool.breaker.cool_off_ms,
+        ended_rate=pool.outcomes.ended,
+        failed_rate=pool.outcomes.failed,
+        tuning=_tuning(pool.tuning),
+        pending_source=pool.pending_source,
+        scheduled_ms=pool.scheduled_ms,
     )
 
 
@@ -97,7 +121,15 @@ def _restore_pool(pool: Pool, row: PoolRow) -> None:
     pool.pending_spec = decode_as(PoolSpec, row.pending_spec) if row.pending_spec else None
     pool.capacity, pool.pending_capacity = row.capacity, row.pending_capacity
     pool.terms = terms_of(pool.spec, pool.capacity)
-    pool.tier = TierState(row.tier, tuple(row.above), tuple(row.below_since_ms))
+    fell_ms = tuple(row.fell_ms) or NORMAL.fell_ms
+    pool.tier = TierState(row.tier, tuple(row.above), tuple(row.below_since_ms), fell_ms)
+    pool.total = row.total
+    pool.breaker = BreakerState(
+        row.breaker, row.breaker_since_ms, row.breaker_above, row.cool_off_ms
+    )
+    pool.outcomes = Outcomes(row.ended_rate, row.failed_rate)
+    pool.tuning = _restore_tuning(row.tuning)
+    pool.pending_source, pool.scheduled_ms = row.pending_source, row.scheduled_ms
     pool.level, pool.notes = row.level, row.notes
     pool.barred = tuple(zip(row.barred, row.barred_reason, strict=True))
     pool.gone = {
@@ -106,6 +138,21 @@ def _restore_pool(pool: Pool, row: PoolRow) -> None:
             row.gone, row.gone_sequence, row.gone_seen_ms, strict=True
         )
     }
+
+
+def _tuning(state: TuningState) -> tuple[int, ...]:
+    *figures, alphas = astuple(state)
+    return (*figures, *alphas)
+
+
+def _restore_tuning(row: Sequence[int]) -> TuningState:
+    """Rows of before there was tuning have nothing of it."""
+    if not row:
+        return UNTUNED
+    looked_ms, place, was, changed_ms, asked, raised_at, lowered_at, *alphas = row
+    return TuningState(
+        looked_ms, place, was, changed_ms, asked, raised_at, lowered_at, tuple(alphas)
+    )
 
 
 def _gateway_row(pool: Pool, gateway: Gateway) -> GatewayRow:
@@ -201,6 +248,11 @@ def _table(pool: Pool, rows: Mapping[str, bytes], table: str) -> Ints:
     ordered = np.empty(array.shape, dtype=np.int64)
     ordered[pool.terms.find(names)] = array
     return ordered
+
+
+def _widened(array: Ints, columns: int) -> Ints:
+    """Columns that an older version did not know are 0."""
+    return np.pad(array, ((0, 0), (0, columns - array.shape[1])))
 
 
 def _bytes(array: Ints) -> bytes:

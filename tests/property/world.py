@@ -101,7 +101,7 @@ class World:
         if self.random.random() < 0.05 or not wants:
             for name in TENANTS:
                 wants[name] = self.random.choice((0, 0, 200, 1_000, 4_000))
-        took = {name: self.random.randint(0, most) for name, most in wants.items() if most}
+        took = {name: self.random.randint(0, most // 4) for name, most in wants.items() if most}
         short = {name: most for name, most in wants.items() if self.random.random() < 0.3}
         return report(
             gateway.name,

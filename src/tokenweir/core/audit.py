@@ -2,10 +2,12 @@
 
 import numpy as np
 
-from tokenweir.core.decide import Verdict
+from tokenweir.core.breaker import failing
+from tokenweir.core.decide import Verdict, tier_of
 from tokenweir.core.pool import Pool
 from tokenweir.core.terms import GUARANTEED
 from tokenweir.records.journal import AuditEntry, JournalEntry
+from tokenweir.records.spec import PoolSpec
 
 
 def audit_entry(pool: Pool, at_ms: int, audit: AuditEntry) -> JournalEntry:
@@ -17,7 +19,7 @@ def audit_entry(pool: Pool, at_ms: int, audit: AuditEntry) -> JournalEntry:
 
 def tier_audit(pool: Pool, verdict: Verdict) -> tuple[AuditEntry, ...]:
     """The tier changed: whom that holds back."""
-    was, now = verdict.was.tier, pool.tier.tier
+    was, now = verdict.was, tier_of(pool)
     if was == now:
         return ()
     held = [name for name, action in zip(pool.terms.names, verdict.action, strict=True) if action]
@@ -30,9 +32,59 @@ def tier_audit(pool: Pool, verdict: Verdict) -> tuple[AuditEntry, ...]:
         unit="millionths of the budget",
         before=was,
         after=now,
-        why=f"the smoothed level is {pool.level / 10_000:.1f} %",
+        why=f"the smoothed level is {_percent(pool.level)}{_by_breaker(pool)}",
     )
     return (entry,)
+
+
+def _by_breaker(pool: Pool) -> str:
+    state = pool.breaker.breaker
+    return "" if state == "closed" else f", and the breaker is {state.replace('_', ' ')}"
+
+
+def breaker_audit(pool: Pool, spec: PoolSpec, verdict: Verdict) -> tuple[AuditEntry, ...]:
+    """The breaker opened, tries again, or closed: who lost what it had borrowed."""
+    was, now = verdict.breaker_was, pool.breaker
+    if was.breaker == now.breaker:
+        return ()
+    names = np.array(pool.terms.names, dtype=object)
+    entry = AuditEntry(
+        kind="breaker",
+        subject=pool.name,
+        lost=names[verdict.cut > 0].tolist(),
+        gained=[],
+        amount=int(verdict.cut.sum()),
+        unit="milli-tokens/s",
+        before=was.breaker,
+        after=now.breaker,
+        why=_why_breaker(pool, spec, verdict),
+    )
+    return (entry,)
+
+
+def _why_breaker(pool: Pool, spec: PoolSpec, verdict: Verdict) -> str:
+    low = spec.tiers.circuit_break - spec.tiers.margin
+    seen = (
+        f"the total level is {_percent(pool.total)} and "
+        f"{_percent(failing(pool.outcomes))} of requests fail"
+    )
+    cool_off = f"{pool.breaker.cool_off_ms / 1000:g} s"
+    match verdict.breaker_was.breaker, pool.breaker.breaker:
+        case "closed", _:
+            limit = f"{_percent(spec.tiers.circuit_break)} for {spec.tiers.rise} decisions"
+            return f"{seen}: at least {limit}; it stays open for {cool_off} at least"
+        case "open", _:
+            probe = f"{verdict.probe_rate / 1000:g} tokens/s may probe"
+            return f"{seen}: below {_percent(low)} after {cool_off}; {probe}"
+        case _, "open":
+            limits = f"{_percent(low)} and at most {_percent(spec.breaker.error_rate)}"
+            return f"{seen}: not below {limits}; it stays open for {cool_off} at least"
+        case _:
+            return f"{seen}: low for the probe time"
+
+
+def _percent(millionths: int) -> str:
+    return f"{millionths / 10_000:.1f} %"
 
 
 def floors_audit(pool: Pool, verdict: Verdict) -> tuple[AuditEntry, ...]:

@@ -18,8 +18,8 @@ from tokenweir.core import ONE
 from tokenweir.core.actions import FLOOR_ONLY, REFUSE
 from tokenweir.core.share import share
 from tokenweir.core.terms import Ints, Terms
-from tokenweir.core.tier import LONG_AGO_MS
 from tokenweir.records.control import Breaker
+from tokenweir.records.rows import LONG_AGO_MS
 from tokenweir.records.spec import BreakerRefuses, BreakerTerms, TierTerms
 
 
@@ -41,7 +41,35 @@ class Pressure:
     errors: int  # failed requests of those that ended, smoothed
 
 
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """How requests end, smoothed: thousandths of a request a second."""
+
+    ended: int = 0
+    failed: int = 0
+
+
 CLOSED = BreakerState()
+NOTHING_ENDED = Outcomes()
+
+
+def ended(
+    before: Outcomes, requests: int, failed: int, interval_ms: int, gain: int, skipped: int
+) -> Outcomes:
+    """One decision more, and `skipped` ones in which nothing ended."""
+    rates = [count * ONE // interval_ms for count in (requests, failed)]
+    figures = [
+        (old * (ONE - gain) + new * gain) // ONE
+        for old, new in zip((before.ended, before.failed), rates, strict=True)
+    ]
+    for _ in range(skipped):
+        figures = [figure * (ONE - gain) // ONE for figure in figures]
+    return Outcomes(*figures)
+
+
+def failing(outcomes: Outcomes) -> int:
+    """The part of requests that fail, in millionths; 0 while none end."""
+    return min(outcomes.failed * ONE // max(outcomes.ended, 1), ONE)
 
 
 def next_breaker(
@@ -106,7 +134,7 @@ def _is_low(seen: Pressure, tiers: TierTerms) -> bool:
     return seen.total < tiers.circuit_break - tiers.margin
 
 
-def held_back(breaker: Breaker, refuses: BreakerRefuses, action: Ints) -> Ints:
+def narrowed(breaker: Breaker, refuses: BreakerRefuses, action: Ints) -> Ints:
     """The tenants' actions (places in `actions.ACTIONS`) with what the breaker adds to them.
 
     Not closed: nobody has more than its floor, or with `all` nobody has anything.

@@ -1,11 +1,21 @@
 """One decision of one pool: measure, tier, weights, floors, sharing, debt, leases."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tokenweir.core import ONE
 from tokenweir.core.actions import REFUSE, actions_of
+from tokenweir.core.alpha import tuned
+from tokenweir.core.breaker import (
+    BreakerState,
+    Pressure,
+    failing,
+    narrowed,
+    next_breaker,
+    probe_rate,
+    probes,
+)
 from tokenweir.core.grants import Grants, grants
 from tokenweir.core.leases import Leased, lease
 from tokenweir.core.measure import Measures, measure
@@ -15,8 +25,11 @@ from tokenweir.core.reclaim import loans
 from tokenweir.core.revoke import in_flight, is_revoked, revoked
 from tokenweir.core.smooth import debt, decay
 from tokenweir.core.terms import Bools, Ints
-from tokenweir.core.tier import TierState, next_tier
+from tokenweir.core.tier import next_tier, restarted
+from tokenweir.core.tuning import limited, tune
 from tokenweir.core.weights import weights
+from tokenweir.records.control import Tier
+from tokenweir.records.journal import AuditEntry
 from tokenweir.records.spec import PoolSpec
 
 
@@ -26,7 +39,12 @@ class Verdict:
 
     at_ms: int
     measures: Measures
-    was: TierState
+    was: Tier
+    breaker_was: BreakerState
+    tuned: tuple[AuditEntry, ...]  # what the slow loop changed
+    alpha: int  # of the pool, as it is tuned, millionths
+    probe_rate: int  # milli-tokens/s that all gateways together may probe with
+    cut: Ints  # borrowed capacity that the breaker took, milli-tokens/s
     weight: Ints
     action: Ints  # place in `actions.ACTIONS`
     available: int  # for grants, milli-tokens/s: what the ceiling leaves beside the pots
@@ -42,14 +60,20 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
     """Decide for the boundary `at_ms`; `skipped` boundaries before it had no message (T2)."""
     seen_now = measure(pool, spec, at_ms, skipped)
     pool.level = _smooth_level(pool.level, seen_now.level_now, spec.ewma, skipped)
-    was, pool.tier = pool.tier, next_tier(pool.tier, pool.level, spec.tiers, at_ms)
-    terms, tally = pool.terms, pool.tally
+    pool.total = _smooth_level(pool.total, seen_now.total, spec.ewma, skipped)
+    was, breaker_was = tier_of(pool), pool.breaker
+    _next_tier(pool, spec, at_ms)
+    changes = tune(pool, spec, at_ms)
+    spec, tally = tuned(spec, pool.tuning), pool.tally
+    terms = limited(pool.terms, tally.limit)
     weight = weights(terms, spec.weights, tally.burst, tally.debt)
-    action = actions_of(tuple(spec.classes), pool.tier.tier, terms.rank)
+    by_tier = actions_of(tuple(spec.classes), tier_of(pool), terms.rank)
+    action = narrowed(pool.breaker.breaker, spec.breaker.refuses, by_tier)
     capacity = pool.capacity.tokens_per_s
     ceiling = capacity * spec.ceiling // ONE
     pots = capacity * spec.pots // ONE
-    held_back = np.where(is_revoked(tally.revoked_ms, at_ms), REFUSE, action)
+    is_stopped = is_revoked(tally.revoked_ms, at_ms)
+    held_back = np.where(is_stopped, REFUSE, action)
     present = (seen_now.demand > 0) | (seen_now.used > 0)
     lent = loans(
         tally.borrowed,
@@ -73,16 +97,25 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
         capacity,
         lent,
     )
+    free = ceiling - pots - int(granted.grant.sum())
+    probe = probe_rate(pool.breaker.breaker, spec.breaker, capacity, free)
+    probing = np.where(is_stopped, REFUSE, by_tier)
+    granted = _with_probes(
+        granted, probes(probe, seen_now.demand, granted.grant, weight, terms, probing)
+    )
     served = np.minimum(granted.grant, seen_now.demand)
     owed = terms.of_class(2, 2)
     paid = debt(tally.debt, seen_now.demand, served, terms.baseline, spec.debt_gain)
     paid = decay(paid, spec.debt_gain, skipped)
+    placed = probing if probe else held_back  # probes need places to run in
     occupancies = tuple(
-        occupancy(pool, spec, kind, wanted, weight, held_back, present, spec.ceiling)
+        occupancy(pool, spec, kind, wanted, weight, placed, present, spec.ceiling)
         for kind, wanted in enumerate((seen_now.sequences, seen_now.kv))
     )
     leased = lease(pool, spec, granted.grant, weight, at_ms, pots, ceiling, occupancies)
+    is_closed = pool.breaker.breaker == "closed"
     short = seen_now.demand > granted.grant
+    less = np.maximum(tally.borrowed - granted.borrowed, 0)
     grown = np.maximum(granted.floor - tally.floor, 0)
     stopped = revoked(
         terms,
@@ -91,21 +124,26 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
         tally.grant,
         granted.grant,
         bool(grown.any()),
-        action == REFUSE,
+        by_tier == REFUSE,
     )
-    stopped &= ~is_revoked(tally.revoked_ms, at_ms)
+    stopped &= ~is_stopped
     tally.revoked_ms[stopped] = at_ms + spec.reclaim.resume_ms
     verdict = Verdict(
         at_ms=at_ms,
         measures=seen_now,
         was=was,
+        breaker_was=breaker_was,
+        tuned=changes,
+        alpha=spec.alpha,
+        probe_rate=probe,
+        cut=np.zeros_like(less) if is_closed else less,
         weight=weight,
         action=action,
         available=ceiling - pots,
         grants=granted,
         occupancies=occupancies,
         leased=leased,
-        taken=np.where(short, np.maximum(tally.borrowed - granted.borrowed, 0), 0),
+        taken=np.where(short & is_closed, less, 0),
         grown=grown,
         revoked=stopped,
     )
@@ -117,8 +155,29 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
     return verdict
 
 
+def tier_of(pool: Pool) -> Tier:
+    """The tier that is published: while the breaker is not closed, circuit_break."""
+    return pool.tier.tier if pool.breaker.breaker == "closed" else "circuit_break"
+
+
+def _next_tier(pool: Pool, spec: PoolSpec, at_ms: int) -> None:
+    was = pool.breaker.breaker
+    pool.tier = next_tier(pool.tier, pool.level, spec.tiers, at_ms)
+    seen = Pressure(pool.total, failing(pool.outcomes))
+    pool.breaker = next_breaker(pool.breaker, seen, spec.breaker, spec.tiers, at_ms)
+    if was != "closed" and pool.breaker.breaker == "closed":
+        pool.tier = restarted(pool.tier, at_ms)
+
+
+def _with_probes(granted: Grants, leased: Ints) -> Grants:
+    grant, borrowed = granted.grant + leased, granted.borrowed + leased
+    return replace(granted, grant=grant, borrowed=borrowed)
+
+
 def _smooth_level(before: int, now: int, gain: int, skipped: int) -> int:
+    """Rounds towards `now`, so that a lasting level is reached."""
     # The level of a skipped boundary is not known; the newest one stands for them.
     for _ in range(skipped + 1):
-        before = (before * (ONE - gain) + now * gain) // ONE
+        step = (now - before) * gain
+        before += -(-step // ONE) if step > 0 else step // ONE
     return before

@@ -3,8 +3,10 @@
 import numpy as np
 
 from tokenweir.core import ONE
+from tokenweir.core.apply import take_up
 from tokenweir.core.issued import confirm
 from tokenweir.core.pool import GAUGES, Gateway, Pool
+from tokenweir.core.schedule import in_force
 from tokenweir.core.sound import CAPACITY, check_bounds, check_spec
 from tokenweir.core.terms import Ints
 from tokenweir.core.window import add_tokens
@@ -80,9 +82,10 @@ def fold_spec(pool: Pool, spec: PoolSpec) -> str:
     if pool.spec is None and pool.pending_spec is None:
         # The first spec brings the grid of boundaries with it.
         pool.boundary_ms = pool.clock_ms // spec.interval_ms * spec.interval_ms
-    if current is None or current.capacity != spec.capacity:
+    if current is None or _capacities(current) != _capacities(spec):
         # A spec that repeats its capacity does not undo what was reported since.
-        pool.pending_capacity = spec.capacity
+        pool.pending_capacity, pool.pending_source = in_force(spec, pool.clock_ms), "the spec"
+        pool.scheduled_ms = pool.clock_ms
     pool.pending_spec = spec
     return ""
 
@@ -90,12 +93,18 @@ def fold_spec(pool: Pool, spec: PoolSpec) -> str:
 def fold_capacity(pool: Pool, report: CapacityReport) -> None:
     """Keep a capacity for the next boundary (T4); what it leaves out stays as it is."""
     check_bounds(report, CAPACITY)
+    take_up(pool, pool.clock_ms)
     now = pool.pending_capacity or pool.capacity
+    pool.pending_source = report.source
     pool.pending_capacity = Capacity(
         now.tokens_per_s if report.tokens_per_s is None else report.tokens_per_s,
         now.kv_bytes if report.kv_bytes is None else report.kv_bytes,
         now.sequences if report.sequences is None else report.sequences,
     )
+
+
+def _capacities(spec: PoolSpec) -> tuple[object, ...]:
+    return spec.capacity, tuple(spec.schedule), tuple(spec.zones) if spec.schedule else ()
 
 
 def _checked(pool: Pool, report: UsageReport) -> Ints:
@@ -174,6 +183,8 @@ def _count(pool: Pool, gateway: Gateway, tenants: Ints, table: Ints, cut_ms: int
     np.add.at(gateway.refused, now, table[PLACE["refused_tokens"], recent])
     np.add.at(pool.tally.refused, now, table[PLACE["refused"], recent])
     np.add.at(pool.tally.waits, now, table[PLACE["wait_ms"], recent])
+    np.add.at(pool.tally.ended, now, table[PLACE["requests"], recent])
+    np.add.at(pool.tally.failed, now, table[PLACE["errors"], recent])
 
 
 def _gauge(gateway: Gateway, tenants: Ints, table: Ints, more: bool) -> None:

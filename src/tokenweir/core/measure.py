@@ -5,9 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tokenweir.core import ONE
+from tokenweir.core.breaker import ended
 from tokenweir.core.pool import Pool
 from tokenweir.core.smooth import decay, smooth
 from tokenweir.core.terms import ELASTIC, MIB, Ints
+from tokenweir.core.tuning import count
 from tokenweir.core.window import (
     BUDGET_KV,
     BUDGET_SEQUENCES,
@@ -43,6 +45,7 @@ class Measures:
     kv: Ints  # the same in MiB of the KV cache
     level_now: int  # of the firm use, millionths: the highest of the three resources
     lent: int  # the same of what spot and preemptible take
+    total: int  # of all use together, the same way
     used_tokens: int  # of all tenants over the window
     budget_tokens: int
 
@@ -90,6 +93,11 @@ def measure(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Measures:
             _level(int(used[~firm].sum()), budget),
             _occupied(flows, LENT_SEQUENCES, BUDGET_SEQUENCES),
             _occupied(flows, LENT_KV, BUDGET_KV),
+        ),
+        total=max(
+            _level(int(used.sum()), budget),
+            _occupied(flows, [FIRM_SEQUENCES, LENT_SEQUENCES], BUDGET_SEQUENCES),
+            _occupied(flows, [FIRM_KV, LENT_KV], BUDGET_KV),
         ),
         used_tokens=int(used.sum()),
         budget_tokens=budget,
@@ -147,6 +155,9 @@ def _step(before: Ints, now: Ints, gain: int, skipped: int) -> Ints:
 
 def _step_tally(pool: Pool, spec: PoolSpec, spent: Ints, skipped: int) -> None:
     tally, baseline = pool.tally, pool.terms.baseline
+    done, failed = int(tally.ended.sum()), int(tally.failed.sum())
+    pool.outcomes = ended(pool.outcomes, done, failed, spec.interval_ms, spec.ewma, skipped)
+    count(pool, spec, spent)
     rate = _rate(spent, spec)
     tally.rate = _step(tally.rate, rate, spec.ewma, skipped)
     tally.refusals = _step(tally.refusals, _rate(tally.refused, spec), spec.ewma, skipped)
@@ -163,5 +174,5 @@ def _level(used: int, budget: int) -> int:
     return min(used * ONE // budget, MOST_LEVEL)
 
 
-def _occupied(flows: Ints, used: int, budget: int) -> int:
-    return _level(int(flows[used]), int(flows[budget])) if flows[budget] > 0 else 0
+def _occupied(flows: Ints, used: int | list[int], budget: int) -> int:
+    return _level(int(flows[used].sum()), int(flows[budget])) if flows[budget] > 0 else 0

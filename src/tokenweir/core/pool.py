@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tokenweir.core.alpha import UNTUNED, TuningState
+from tokenweir.core.breaker import CLOSED, NOTHING_ENDED, BreakerState, Outcomes
 from tokenweir.core.terms import Ints, Terms, terms_of
 from tokenweir.core.tier import TierState
 from tokenweir.core.window import Window, new_window
@@ -94,6 +96,18 @@ class Tally:
     kv: Ints  # smoothed, MiB
     carry_sequences: Ints  # what rounding took, millionths
     carry_kv: Ints  # the same
+    ended: Ints  # requests since the last decision
+    failed: Ints  # of these
+    looked_ended: Ints  # requests since the tuning's last look
+    looked_refused: Ints  # the same
+    looked_spent: Ints  # charged tokens since then
+    looked_wait: Ints  # ms since then
+    limit: Ints  # tuned: times the quotas and the borrow cap, millionths; 0 is one
+    limit_was: Ints  # before its last change, while that is on trial; else 0
+    limit_ms: Ints  # of its last change; 0: none
+    limit_asked: Ints  # what asked for the change on trial, millionths
+    raised_at: Ints  # what asked for raising when it did not help; 0: nothing
+    lowered_at: Ints  # the same of lowering
 
 
 TALLIES = tuple(Tally.__dataclass_fields__)
@@ -110,9 +124,15 @@ class Pool:
     pending_spec: PoolSpec | None = None  # takes effect at the next boundary (T4)
     capacity: Capacity = NO_CAPACITY
     pending_capacity: Capacity | None = None
+    pending_source: str = ""  # who said it
+    scheduled_ms: int = 0  # up to when entries of the spec's schedule were taken up
     terms: Terms = field(default_factory=lambda: terms_of(None, NO_CAPACITY))
     tier: TierState = NORMAL
-    level: int = 0  # smoothed, millionths
+    level: int = 0  # of the firm use, smoothed, millionths
+    total: int = 0  # the same of all use
+    breaker: BreakerState = CLOSED
+    outcomes: Outcomes = NOTHING_ENDED
+    tuning: TuningState = UNTUNED
     barred: tuple[tuple[str, BarredReason], ...] = ()  # as published last (L8)
     notes: int = 0  # audit entries since the last decision, for their ids
     window: Window = field(default_factory=lambda: new_window(1, 60, 10))

@@ -7,12 +7,13 @@ import numpy as np
 from tokenweir.core.actions import REFUSE, action_of, priority_threshold
 from tokenweir.core.audit import (
     audit_entry,
+    breaker_audit,
     floors_audit,
     reclaim_audit,
     revoke_audit,
     tier_audit,
 )
-from tokenweir.core.decide import Verdict
+from tokenweir.core.decide import Verdict, tier_of
 from tokenweir.core.figures import gateway_figures, tenant_figures
 from tokenweir.core.issued import given
 from tokenweir.core.lease_records import lease_records, parts_of
@@ -60,12 +61,20 @@ def published(
     barred = _barred(pool, verdict)
     gone = _forget_gateways(pool, spec, at_ms)
     _close(pool, at_ms)
+    measures = verdict.measures
     entry = DecisionEntry(
-        decision, figures, gateways, verdict.measures.used_tokens, verdict.measures.budget_tokens
+        decision,
+        figures,
+        gateways,
+        measures.used_tokens,
+        measures.budget_tokens,
+        total=measures.total,
     )
     audits = (
         *effects,
         *(floors_audit(pool, verdict) if effects else ()),
+        *verdict.tuned,
+        *breaker_audit(pool, spec, verdict),
         *tier_audit(pool, verdict),
         *reclaim_audit(pool, verdict),
         *revoke_audit(pool, verdict),
@@ -84,7 +93,7 @@ def published(
 
 
 def _decision(pool: Pool, spec: PoolSpec, verdict: Verdict, parts: int) -> ControlDecision:
-    tier = pool.tier.tier
+    tier = tier_of(pool)
     return ControlDecision(
         pool=pool.name,
         at_ms=verdict.at_ms,
@@ -94,13 +103,13 @@ def _decision(pool: Pool, spec: PoolSpec, verdict: Verdict, parts: int) -> Contr
         interval_ms=spec.interval_ms,
         longest_request_ms=spec.longest_request_ms,
         tier=tier,
-        breaker="closed",
-        breaker_refuses="borrowers",
-        probe_rate=0,
+        breaker=pool.breaker.breaker,
+        breaker_refuses=spec.breaker.refuses,
+        probe_rate=verdict.probe_rate,
         level=pool.level,
         level_now=verdict.measures.level_now,
         lent=verdict.measures.lent,
-        alpha=spec.alpha,
+        alpha=verdict.alpha,
         capacity=pool.capacity.tokens_per_s,
         granted=int(verdict.grants.grant.sum()),
         priority_threshold=priority_threshold(tuple(spec.classes), tier),
@@ -201,6 +210,8 @@ def _close(pool: Pool, at_ms: int) -> None:
     pool.notes = 0
     pool.tally.refused[:] = 0
     pool.tally.waits[:] = 0
+    pool.tally.ended[:] = 0
+    pool.tally.failed[:] = 0
     for gateway in pool.gateways.values():
         gateway.reported = False
         gateway.spent[:] = 0

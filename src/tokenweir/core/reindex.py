@@ -13,6 +13,7 @@ from tokenweir.core.window import Window, new_window
 RATIOS = frozenset(
     {"burst", "debt", "carry", "wait", "lost_ms", "gained_ms", "revoked_ms"}
     | {"carry_sequences", "carry_kv"}
+    | {"limit", "limit_was", "limit_ms", "limit_asked", "raised_at", "lowered_at"}
 )
 
 

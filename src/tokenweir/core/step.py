@@ -36,9 +36,9 @@ def advance(pool: Pool, append_ms: int) -> Decided | None:
 def _decided(pool: Pool, newest: int, interval_ms: int) -> Decided:
     passed = (newest - pool.boundary_ms) // interval_ms
     # The first spec counts from where its grid begins; another capacity from this boundary (T4).
-    effects = take_effect(pool) if pool.spec is None else ()
+    effects = take_effect(pool, newest) if pool.spec is None else ()
     flow(pool, newest)
-    effects = effects or take_effect(pool)
+    effects = effects or take_effect(pool, newest)
     assert pool.spec is not None
     skipped = min(max(passed - 1, 0), pool.spec.window_s * 1000 // interval_ms)
     verdict = decide(pool, pool.spec, newest, skipped)

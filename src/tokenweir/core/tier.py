@@ -3,12 +3,11 @@
 from dataclasses import dataclass, replace
 
 from tokenweir.records.control import Tier
+from tokenweir.records.rows import LONG_AGO_MS
 from tokenweir.records.spec import TierTerms
 
 # Lowest first. The breaker alone leads above hard_degrade.
 TIERS: tuple[Tier, ...] = ("normal", "soft_degrade", "hard_degrade")
-# Long before any log: no dwell that began then lasts.
-LONG_AGO_MS = -(10**12)
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,8 @@ def _probe(gate: "PoolGate", now_ms: int) -> None:
         if gate.probe.rate:
             gate.probe.restart(now_ms, 0, 0)
         return
-    share = decision.probe_rate * gate.leases.rates // max(decision.granted, 1)
+    leased = gate.leases.rates - gate.leases.pot_rate  # pots are no part of what is granted
+    share = decision.probe_rate * leased // max(decision.granted, 1)
     rate = min(share, decision.probe_rate)
     change = gate.probe.renew if gate.probe.rate else gate.probe.restart
     change(now_ms, rate, rate * decision.interval_ms // 1000)

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tokenweir.records.control import BarredReason, Tier
+from tokenweir.records.control import BarredReason, Breaker, Tier
 from tokenweir.records.spec import Capacity
+
+# Long before any log: stands for "never".
+LONG_AGO_MS = -(10**12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,17 @@ class PoolRow:
     gone: Sequence[str]
     gone_sequence: Sequence[int]
     gone_seen_ms: Sequence[int]
+    fell_ms: Sequence[int] = ()
+    total: int = 0
+    breaker: Breaker = "closed"
+    breaker_since_ms: int = LONG_AGO_MS
+    breaker_above: int = 0
+    cool_off_ms: int = 0
+    ended_rate: int = 0
+    failed_rate: int = 0
+    tuning: Sequence[int] = ()
+    pending_source: str = ""
+    scheduled_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
