@@ -69,6 +69,7 @@ class ModelGateway:
     kept_until_ms: int = 0
     pending: UsageReport | None = None  # its fate is unknown (R1)
     cut_ms: int = 0  # of the pending report
+    running: dict[str, list[int]] = field(default_factory=dict)  # by tenant: when each one ends
 
     def hear(self, record: ControlRecord, now_ms: int) -> None:
         """Records come late, twice or not at all; older ones than the newest seen are ignored."""
@@ -107,6 +108,37 @@ class ModelGateway:
             floor = self._column("floor")
             return Spending(floor, 0, sum(floor.values()))
         return NOTHING
+
+    def start(self, wants: Mapping[str, int], ends_ms: int, now_ms: int) -> None:
+        """Start sequences up to the limits that it obeys; all of them run until `ends_ms`."""
+        limits = self.limits(now_ms)
+        for name, count in wants.items():
+            room = limits.get(name, 0) - len(self.running.get(name, ()))
+            self.running.setdefault(name, []).extend([ends_ms] * max(min(count, room), 0))
+
+    def end(self, now_ms: int) -> None:
+        """What has run its time ends."""
+        for name, ends in self.running.items():
+            self.running[name] = [end for end in ends if end > now_ms]
+
+    def limits(self, now_ms: int) -> Mapping[str, int]:
+        """The most sequences of each tenant: its limit while it may spend anything (L7)."""
+        spending = self.may_spend(now_ms).by_tenant
+        return {
+            name: most for name, most in self._column("sequences").items() if spending.get(name)
+        }
+
+    def may_run(self, now_ms: int) -> int:
+        """Sequences that may run here now: those that do, and what the limits still let in."""
+        limits = self.limits(now_ms)
+        names = {*limits, *self.running}
+        tenants = sum(max(limits.get(n, 0), len(self.running.get(n, ()))) for n in names)
+        first = self.obeyed[0] if self.obeyed else None
+        time = self.clock.at(now_ms)
+        open_ = first is not None and not self.closed and time is not None
+        return tenants + (
+            first.pot_sequences if first and open_ and time and time < first.expires_ms else 0
+        )
 
     def _obey(self, now_ms: int) -> None:
         if self.decision is None or self.roster is None:

@@ -115,6 +115,8 @@ def entitlements(draw: st.DrawFn) -> list[Entitlement]:
                 lend_cap=draw(st.none() | st.integers(0, 5_000)),
                 suspended=draw(st.integers(0, 9)) == 0,
                 slo_s=draw(st.sampled_from((0.1, 1, 30))),
+                sequences=draw(st.none() | st.integers(0, 50)),
+                sequence_cap=draw(st.none() | st.integers(0, 50)),
             )
         )
     return found
@@ -141,6 +143,8 @@ def pools(draw: st.DrawFn) -> PoolSpec:
         alphas=alphas,
         lease_ms=3_000,
         floor_ms=9_000,
+        sequences=draw(st.none() | st.sampled_from((0, 1, 60))),
+        kv_bytes=draw(st.none() | st.sampled_from((0, 2**20, 2**36))),
     )
 
 

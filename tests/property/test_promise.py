@@ -28,6 +28,7 @@ def test_gateways_never_may_spend_more_than_the_capacity(seed: int, steps: int) 
     world.run(steps // RUNS)
     assert world.decisions > steps // RUNS // 60  # it went on deciding
     assert world.most > 3_000_000  # and gave most of what there was
+    assert world.most_running > 150
 
 
 def test_without_the_largest_issue_since_applied_the_capacity_is_exceeded(

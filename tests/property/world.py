@@ -19,18 +19,22 @@ from tokenweir.records.spec import UNKNOWN, PoolSpec
 from tokenweir.records.usage import CapacityReport, UsageReport
 from tokenweir.rows import from_rows, to_rows
 
-LEASE_MS, FLOOR_MS = 5_000, 40_000
-CAPACITY = 10_000
+LEASE_MS, FLOOR_MS, LONGEST_MS = 5_000, 40_000, 8_000
+CAPACITY, SEQUENCES = 10_000, 300
 TENANTS = ("core", "firm", "soft", "spare", "low")
-SPEC = spec(
-    tenant("core", "dedicated", 1_500),
-    tenant("firm", "guaranteed", 2_500),
-    tenant("soft", "elastic", 2_000),
-    tenant("spare", "spot"),
-    tenant("low", "preemptible"),
-    capacity=CAPACITY,
-    lease_ms=LEASE_MS,
-    floor_ms=FLOOR_MS,
+SPEC = replace(
+    spec(
+        tenant("core", "dedicated", 1_500),
+        tenant("firm", "guaranteed", 2_500),
+        tenant("soft", "elastic", 2_000),
+        tenant("spare", "spot"),
+        tenant("low", "preemptible"),
+        capacity=CAPACITY,
+        lease_ms=LEASE_MS,
+        floor_ms=FLOOR_MS,
+        sequences=SEQUENCES,
+    ),
+    longest_request_ms=LONGEST_MS,
 )
 
 
@@ -50,6 +54,8 @@ class World:
         self.pool: Pool = pool_with(SPEC, START)
         self.spec: PoolSpec = SPEC
         self.capacities = [(START - FLOOR_MS, CAPACITY * 1000)]  # since when, milli-tokens/s
+        self.sequences = [(START - FLOOR_MS, SEQUENCES)]
+        self.most_running = 0
         self.leased: dict[str, int] = {}
         self.given = 0
         self.gateways: dict[str, ModelGateway] = {}
@@ -103,11 +109,17 @@ class World:
                 wants[name] = self.random.choice((0, 0, 200, 1_000, 4_000))
         took = {name: self.random.randint(0, most // 4) for name, most in wants.items() if most}
         short = {name: most for name, most in wants.items() if self.random.random() < 0.3}
+        gateway.end(self.now)
+        if gateway.closed:
+            gateway.running.clear()
+        starts = {name: self.random.choice((0, 1, 5, 60)) for name in TENANTS}
+        gateway.start(starts, self.now + self.random.randint(1, LONGEST_MS), self.now)
         return report(
             gateway.name,
             gateway.sequence,
             took,
             refused=short,
+            sequences={name: len(ends) for name, ends in gateway.running.items() if ends},
             applied=gateway.applied,
             closing=gateway.closed,
         )
@@ -164,7 +176,8 @@ class World:
 
     def _recapacity(self, gateway: ModelGateway) -> None:
         part = self.random.choice((0.4, 0.8, 1.0, 1.0, 1.2))
-        self._fold(CapacityReport("chat", "backend", int(CAPACITY * 1000 * part), None, None))
+        sequences = int(SEQUENCES * part)
+        self._fold(CapacityReport("chat", "backend", int(CAPACITY * 1000 * part), None, sequences))
 
     def _respec(self, gateway: ModelGateway) -> None:
         """Somebody is suspended or let in again, or leaves the spec for a while."""
@@ -194,6 +207,7 @@ class World:
         decision = decided.decision
         if decision.capacity != self.capacities[-1][1]:
             self.capacities.append((decision.at_ms, decision.capacity))
+            self.sequences.append((decision.at_ms, self.pool.capacity.sequences or 0))
         entry = decided.entries[0].body
         assert isinstance(entry, DecisionEntry)
         self.leased = dict(zip(entry.tenants.tenant, entry.tenants.leased, strict=True))
@@ -229,6 +243,12 @@ class World:
 
     def _check(self) -> None:
         spending = [gateway.may_spend(self.now) for gateway in self.gateways.values()]
+        for gateway in self.gateways.values():
+            gateway.end(self.now)
+        running = sum(gateway.may_run(self.now) for gateway in self.gateways.values())
+        self.most_running = max(self.most_running, running)
+        lives = FLOOR_MS + LONGEST_MS
+        self._expect(running, _most(self.sequences, self.now - lives), "sequences that may run")
         fresh = sum(each.total - each.floors for each in spending)
         total = sum(each.total for each in spending)
         self.most = max(self.most, total)
@@ -247,16 +267,21 @@ class World:
 
     def _capacity(self, over_ms: int) -> int:
         """The most that the capacity was at any moment of the last `over_ms`."""
-        since, most = self.now - over_ms, 0
-        for at_ms, value in reversed(self.capacities):
-            most = max(most, value)
-            if at_ms <= since:
-                break
-        return most
+        return _most(self.capacities, self.now - over_ms)
 
     def _expect(self, value: int, most: int, what: str) -> None:
         if value > most:
             raise Exceeded(
-                f"{what}: {value} mt/s, {most} is the most (seed {self.seed}, "
+                f"{what}: {value}, {most} is the most (seed {self.seed}, "
                 f"{self.now - START} ms, {self.decisions} decisions)"
             )
+
+
+def _most(capacities: list[tuple[int, int]], since_ms: int) -> int:
+    """The most that a capacity was at any moment since then."""
+    most = 0
+    for at_ms, value in reversed(capacities):
+        most = max(most, value)
+        if at_ms <= since_ms:
+            break
+    return most

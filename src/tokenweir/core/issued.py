@@ -121,10 +121,15 @@ def remember(gateway: Gateway, issue: Issue) -> None:
 def _lasting(issued: Sequence[Issue], at_ms: int) -> list[Issue]:
     """What still binds of issues before a new one: what has ended does not begin again with it.
 
-    What runs at the gateway is known from its reports, so limits of what may run end as well.
+    What began under them may run still, and later than the newest report: so limits of sequences
+    and KV bytes bind until the gateway obeys newer ones.
     """
-    if at_ms >= max((issue.floor_expires_ms for issue in issued), default=0):
-        return []
-    if at_ms < max(issue.expires_ms for issue in issued):
+    if at_ms < max((issue.expires_ms for issue in issued), default=0):
         return [*issued]
-    return [replace(issue, rates=issue.floors, pot=0) for issue in issued]
+    if at_ms < max((issue.floor_expires_ms for issue in issued), default=0):
+        return [replace(issue, rates=issue.floors, pot=0) for issue in issued]
+    ended = [np.zeros_like(issue.floors) for issue in issued]
+    return [
+        replace(issue, rates=nothing, floors=nothing, pot=0)
+        for issue, nothing in zip(issued, ended, strict=True)
+    ]
