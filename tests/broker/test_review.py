@@ -7,7 +7,6 @@ import subprocess
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -19,12 +18,17 @@ from tests.pools import report, spec, tenant
 from tokenweir.records.journal import DecisionEntry, SnapshotChunk
 from tokenweir.records.spec import PoolSpec
 from tokenweir.records.usage import CapacityReport
-from tokenweir.topics import Topics, partition_of
+from tokenweir.review.container import FileLog
+from tokenweir.review.kafka import KafkaLog
+from tokenweir.review.replay import Outcome, replay
+from tokenweir.review.span import Span
+from tokenweir.topics import Topics
 
+EVERYTHING = Span()
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
 
 COMMAND = [sys.executable, "-c", "from tokenweir.cli import main; main()"]
-POOLS = ("chat", "plan")
+POOLS = ("chat", "code")
 TENANTS = (
     tenant("gold", "guaranteed", 5_000),
     tenant("iron", "elastic", 1_000),
@@ -48,10 +52,11 @@ def command(
     return done
 
 
-def replayed(brokers: str, prefix: str, *arguments: str, code: int = 0) -> dict[str, Any]:
-    done = command(brokers, prefix, "replay", *arguments, "--output", "json", code=code)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+async def again(brokers: str, prefix: str, pool: str, span: Span = EVERYTHING) -> Outcome:
+    """What a replay of the deployment's topics finds."""
+    outcome = await replay(await KafkaLog.open(brokers, Topics(prefix), pool), span)
+    assert outcome.is_identical, outcome
+    return outcome
 
 
 async def ends(brokers: str, topics: Topics) -> dict[TopicPartition, int]:
@@ -166,33 +171,30 @@ async def test_a_bad_day_is_the_same_from_the_start_a_snapshot_a_file_and_a_copy
         before = await ends(brokers, deployment.topics)
         for pool in POOLS:
             ids = {e.id for e in journal if e.pool == pool and isinstance(e.body, DecisionEntry)}
-            whole = replayed(brokers, prefix, "--pool", pool)
-            assert (whole["identical"], whole["starts_at_ms"]) == (True, None)
-            assert whole["decisions"] == len(ids) > 20
-            assert whole["audit_entries"] >= 4  # two specs, two capacities
-        chunks = [e for e in journal if e.pool == "chat" and isinstance(e.body, SnapshotChunk)]
+            whole = await again(brokers, prefix, pool)
+            assert whole.start.is_blank
+            assert whole.same.decisions == len(ids) > 20
+            assert whole.same.audits >= 4  # two specs, two capacities
+        chunks = [e for e in journal if e.pool == "code" and isinstance(e.body, SnapshotChunk)]
         newest_ms = max(chunk.at_ms for chunk in chunks)
-        since = ("--pool", "chat", "--from", str(newest_ms + 1))
-        late = replayed(brokers, prefix, *since)
-        assert (late["identical"], late["starts_at_ms"]) == (True, newest_ms)
-        assert late["decisions"] > 0
-        all_, some, copy = str(tmp_path / "all.avro"), str(tmp_path / "some.avro"), f"{prefix}copy-"
-        command(brokers, prefix, "export", all_, "--pool", "chat")
-        command(brokers, prefix, "export", some, *since)
-        command(brokers, prefix, "import", some, "--prefix", copy)
-        for again, like in (
-            (
-                replayed("nowhere:1", "", "--file", all_),
-                replayed(brokers, prefix, "--pool", "chat"),
-            ),
-            (replayed("nowhere:1", "", "--file", some), late),
-            (replayed(brokers, copy, "--pool", "chat"), late),
+        late = await again(brokers, prefix, "code", Span(from_ms=newest_ms + 1))
+        assert late.start.at_ms == newest_ms
+        assert late.same.decisions > 0
+        all_, some, copy = tmp_path / "all.avro", tmp_path / "some.avro", f"{prefix}copy-"
+        command(brokers, prefix, "export", str(all_), "--pool", "code")
+        since = ("--pool", "code", "--from", str(newest_ms + 1))
+        command(brokers, prefix, "export", str(some), *since)
+        command(brokers, prefix, "import", str(some), "--prefix", copy)
+        assert (await replay(FileLog(all_), EVERYTHING)).same == whole.same
+        for other in (
+            await replay(FileLog(some), Span(from_ms=newest_ms + 1)),
+            await again(brokers, copy, "code"),
         ):
-            assert again["identical"]
-            same = ("decisions", "audit_entries", "last_decision")
-            assert [again[name] for name in same] == [like[name] for name in same]
+            assert (other.same.decisions, other.same.last) == (late.same.decisions, late.same.last)
+        said = command("nowhere:1", "", "replay", "--file", str(all_), "--output", "json")
+        assert json.loads(said.stdout)["decisions"] == whole.same.decisions
         assert await ends(brokers, deployment.topics) == before
-        refused = command(brokers, prefix, "import", some, "--prefix", prefix, code=1)
+        refused = command(brokers, prefix, "import", str(some), "--prefix", prefix, code=1)
         assert "is there already" in refused.stderr
 
 
@@ -202,16 +204,17 @@ async def test_ranges_without_decisions_and_empty_partitions_are_exact(
     config = Config(brokers=brokers, topic_prefix=prefix, data=tmp_path, partitions=4)
     await create_topics(config, brokers)
     before = await ends(brokers, Topics(prefix))
-    for arguments in (
-        (),
-        ("--from", "2020-01-01T00:00", "--to", "2020-01-02T00:00"),
-        ("--from", "10min"),
-        ("--from-offset", "0", "--to-offset", "9"),
+    for span in (
+        EVERYTHING,
+        Span(from_ms=1_600_000_000_000, to_ms=1_600_000_060_000),
+        Span(from_ms=2_000_000_000_000),
+        Span(from_offset=0, to_offset=9),
     ):
-        said = command(brokers, prefix, "replay", "--pool", "chat", *arguments)
-        assert "pool chat: no decisions in this range" in said.stdout
+        outcome = await again(brokers, prefix, "chat", span)
+        assert (outcome.same.decisions, outcome.messages) == (0, 0)
+    said = command(brokers, prefix, "replay", "--pool", "chat", "--from", "10min")
+    assert "pool chat: no decisions in this range" in said.stdout
     assert await ends(brokers, Topics(prefix)) == before
-    assert partition_of("chat", 4) != partition_of("plan", 4)
 
 
 def test_what_is_wrong_is_told_in_a_line(brokers: str, prefix: str, tmp_path: Path) -> None:
