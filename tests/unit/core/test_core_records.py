@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from tests.pools import START, pool_with, report, spec, step, tenant
+from tests.pools import ONE, START, pool_with, report, spec, step, tenant
+from tokenweir.core.roster import roster
 from tokenweir.core.step import Decided, advance, fold
-from tokenweir.records.spec import Entitlement, PoolSpec
+from tokenweir.records.spec import Entitlement, PoolSpec, UserTerms
 
 MINUTE_MS = 60_000
 
@@ -171,3 +172,9 @@ def test_the_roster_says_where_a_limit_is_raised_where_an_entitlement_does() -> 
         assert decided is not None
         assert decided.roster is not None
         assert decided.roster.raise_limit == urls
+
+
+def test_the_roster_tells_the_weights_of_users_that_are_not_1() -> None:
+    users = [UserTerms("ann", 2 * ONE, ()), UserTerms("bob", ONE, ())]
+    made = roster(spec(tenant("acme", "elastic", 100, users=users), tenant("b", "spot")))
+    assert (made.user_tenant, made.user, made.user_weight) == (["acme"], ["ann"], [2 * ONE])
