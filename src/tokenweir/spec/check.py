@@ -9,7 +9,7 @@ from tokenweir.spec.classes import BORROWING, CORE, CORE_WAIT
 from tokenweir.spec.compile import baseline_of, terms_of
 from tokenweir.spec.document import Place
 from tokenweir.spec.model import Pool, Quota, Tenant
-from tokenweir.spec.words import millionths, rate, share, time
+from tokenweir.spec.words import millionths, number, rate, share, size, time
 
 MILLION = 1_000_000
 MILDEST_FIRST: tuple[Action, ...] = ("none", "limit", "floor_only", "refuse")
@@ -46,6 +46,39 @@ def _floors(pool: Pool) -> Iterator[Fault]:
             f"{millionths(pool.ceiling)} of {rate(capacity)}",
             (("capacity",), ("ceiling",), ("pots",)),
         )
+
+
+def _places(pool: Pool) -> Iterator[Fault]:
+    """Sequences and KV bytes that the core reserves by name must fit like its floors do."""
+    core = [tenant for tenant in pool.tenants.values() if tenant.service_class in CORE]
+    for name, words in (("sequences", number), ("kv_bytes", size)):
+        capacity = getattr(pool.capacity, name)
+        if capacity is None:
+            yield from _without_limit(pool, name)
+            continue
+        needed = sum(getattr(tenant, name) or 0 for tenant in core)
+        most = capacity * (pool.ceiling - pool.pots) // MILLION
+        if needed > most:
+            yield Fault(
+                ("tenants",),
+                f"{words(needed)} {name} reserved for dedicated and guaranteed tenants",
+                f"together at most {words(most)}, which is what ceiling and pots leave of "
+                f"{words(capacity)}",
+                (("capacity", name),),
+            )
+
+
+def _without_limit(pool: Pool, name: str) -> Iterator[Fault]:
+    cap = {"sequences": "sequence_cap", "kv_bytes": "kv_cap"}[name]
+    for tenant, claim in pool.tenants.items():
+        for field in (name, cap):
+            if getattr(claim, field) is not None:
+                yield Fault(
+                    ("tenants", tenant, field),
+                    str(getattr(claim, field)),
+                    f"none, or say capacity.{name} too: without it nothing of it is counted",
+                    (("capacity",),),
+                )
 
 
 def _tiers(pool: Pool) -> Iterator[Fault]:
@@ -139,16 +172,16 @@ def _quotas(pool: Pool) -> Iterator[Fault]:
 
 def _twice(place: Place, quotas: Sequence[Quota]) -> Iterator[Fault]:
     seen: set[str] = set()
-    for number, quota in enumerate(quotas):
+    for at, quota in enumerate(quotas):
         if quota.per in seen:
-            yield Fault((*place, number, "per"), quota.per, "one quota a cycle")
+            yield Fault((*place, at, "per"), quota.per, "one quota a cycle")
         seen.add(quota.per)
 
 
 def _scheduled(pool: Pool) -> Iterator[Fault]:
-    for number, entry in enumerate(pool.schedule):
+    for place, entry in enumerate(pool.schedule):
         if (entry.tokens_per_s, entry.kv_bytes, entry.sequences) == (None, None, None):
-            yield Fault(("schedule", number), "no capacity", "tokens_per_s, kv_bytes or sequences")
+            yield Fault(("schedule", place), "no capacity", "tokens_per_s, kv_bytes or sequences")
 
 
 def _steering(pool: Pool) -> Iterator[Fault]:
@@ -185,6 +218,7 @@ def _claims(pool: Pool, tenant: Tenant) -> Iterator[tuple[str, str, str]]:
 
 _CHECKS: tuple[Callable[[Pool], Iterator[Fault]], ...] = (
     _floors,
+    _places,
     _tiers,
     _times,
     _waits,

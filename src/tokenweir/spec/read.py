@@ -36,9 +36,7 @@ def read_fields(document: Document, kind: type[Kind]) -> tuple[Kind | None, list
     return found, [*document.problems, *(_problem(document, kind, error) for error in errors)]
 
 
-def _validate(
-    kind: type[Kind], data: Any
-) -> tuple[Kind | None, list[ErrorDetails], set[Place]]:
+def _validate(kind: type[Kind], data: Any) -> tuple[Kind | None, list[ErrorDetails], set[Place]]:
     """The pool, the errors, and what was dropped to get a pool in spite of them.
 
     Without the dropping there could be no check across fields while one of them is wrong.
