@@ -21,7 +21,6 @@ CYCLES = {
     "month": "month",
     "monthly": "month",
 }
-ROLLING = re.compile(r"(\d+)\s*(h|d|min|m|s|hours?|days?)")
 MINUTES_A_DAY = 1440
 
 
@@ -42,18 +41,16 @@ class _Read:
 class CycleName(_Read):
     """Reads a cycle; `daily` and `1d` are the calendar day, `24h` is no cycle of the calendar."""
 
-    allowed: str = "minute, hour, day or month (hourly, 1h; daily, 1d; monthly)"
+    allowed: str = (
+        "minute, hour, day or month of the calendar (hourly, 1h; daily, 1d; monthly); not 24h, "
+        "which would be rolling: a day of the calendar can have 23 or 25 hours"
+    )
 
     def read(self, value: object) -> str:
         """The cycle; raises `ValueError` with `allowed`."""
-        if isinstance(value, str) and value in CYCLES:
-            return CYCLES[value]
-        if isinstance(value, str) and ROLLING.fullmatch(value):
-            raise ValueError(
-                f"{self.allowed}: cycles follow the calendar of the quota's zone and are not "
-                "rolling, and a day of the calendar can have 23 or 25 hours: write day"
-            )
-        raise ValueError(self.allowed)
+        if not isinstance(value, str) or value not in CYCLES:
+            raise ValueError(self.allowed)
+        return CYCLES[value]
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ def test_daily_and_1d_are_the_day_of_the_calendar(alias: str) -> None:
 @pytest.mark.parametrize("rolling", ["24h", "7d", "30 days"])
 def test_a_rolling_period_is_refused_with_an_explanation(rolling: str) -> None:
     (line,) = problems(TENANT % rolling)
-    assert "not rolling" in line
-    assert "23 or 25 hours: write day" in line
+    assert "not 24h, which would be rolling" in line
+    assert "can have 23 or 25 hours" in line
 
 
 def test_an_unknown_zone_is_refused() -> None:
