@@ -85,7 +85,7 @@ async def _replay(
             if comparison.is_over:
                 break
             messages += 1
-            told(_progress(begun, span, message))
+            told(progress_of(begun, span, message))
         if span.is_open and comparison.difference is None:
             await recorded.rest()  # for repeats that differ
     return Outcome(
@@ -130,7 +130,8 @@ def _missed(begun: Begun, span: Span) -> bool:
     return span.from_ms is None or span.from_ms <= begun.pool.boundary_ms
 
 
-def _progress(begun: Begun, span: Span, message: Message) -> Progress:
+def progress_of(begun: Begun, span: Span, message: Message) -> Progress:
+    """How far a review of the range is at a message."""
     end = begun.bounds.end
     last = end if span.to_offset is None else min(end, span.to_offset + 1)
     return Progress(message.offset, begun.mark.next_offset, last, message.append_ms)
