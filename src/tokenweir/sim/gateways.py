@@ -9,7 +9,7 @@ from math import inf
 from simpy import Environment
 from simpy.events import Event
 
-from tokenweir.gateway import ledger
+from tokenweir.gateway import ledger, streams
 from tokenweir.gateway.hearing import ControlRecord
 from tokenweir.gateway.pool import PoolGate
 from tokenweir.gateway.report import Cut
@@ -151,10 +151,23 @@ class Edge:
     def _cut(self) -> None:
         self._last_cut = self._env.now
         self._hurries = False
-        if len(self._spool) < 2 or self.gate.rows:
+        for request in self.gate.holds:
+            assert isinstance(request, SimRequest)
+            self._stream(request)
+        if len(self._spool) < 2 or self.gate.rows or self.gate.streaming:
             self._spool.extend(self.gate.cut(self.own_ms()))
         self._send()
         self._after()
+
+    def _stream(self, request: SimRequest) -> None:
+        """Tell what a stream has produced as it does (T6)."""
+        job = request.job
+        if job.engine is None or not self._fleet.workloads[job.workload].streams:
+            return
+        prompt, out = job.engine.produced(job)
+        new = prompt - request.uncached, out - request.out
+        if min(new) >= 0 < max(new):
+            streams.produce(self.gate, request, new[0], 0, new[1])
 
     def _send(self) -> None:
         """One report in flight (R1)."""

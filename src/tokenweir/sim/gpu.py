@@ -88,11 +88,19 @@ class Engine:
         """What a balancer looks at: prompts that wait here, then sequences."""
         return len(self._prefill), len(self.running)
 
+    def produced(self, job: Job) -> tuple[int, int]:
+        """Tokens of prompt taken in, and of output given, so far."""
+        self._advance()
+        if job.finish == NEVER:
+            return int(max(job.prompt - job.left, 0.0)), int(job.produced)
+        return job.prompt, int(job.output - (job.finish - self._passes))
+
     def add(self, job: Job) -> None:
         """Begin with a job, or again with one that was stopped: its tokens so far are prompt."""
         self._advance()
         job.engine = self
         job.left = job.prompt + job.produced
+        job.finish = NEVER
         self.running[job] = None
         self.kv_tokens += job.prompt + job.output
         self._prefill.append(job)
@@ -106,7 +114,7 @@ class Engine:
             self._prefill.remove(job)
         else:
             job.produced = max(job.output - (job.finish - self._passes), 0.0)
-        job.finish = NEVER  # its place in the heap says nothing any more
+            job.finish = NEVER  # its place in the heap says nothing any more
         self._plan()
 
     def _leave(self, job: Job) -> None:

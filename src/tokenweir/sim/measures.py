@@ -183,16 +183,11 @@ class Measured:
         return float((last.work_ms - first.work_ms) / (last.time_ms - first.time_ms))
 
     def _floor_back(self, tenant: str, starts: float, ends: float) -> float:
-        """Seconds from the phase's start until what it is leased covers its floor for good."""
-        asked = self._rows(tenant, "floor")
-        leased = self._rows(tenant, "leased")
-        short = [
-            at
-            for (at, floor), (_, given) in zip(asked, leased, strict=True)
-            if starts <= at < ends and given < floor * (1 - 1e-6)
-        ]
-        interval = self.record.scenario.pool.interval
-        return (max(short) + interval - starts) / 1000 if short else 0.0
+        """Seconds from the phase's start until its leases cover its floor, as it is on average."""
+        floors = self._decided(tenant, "floor", starts, ends)
+        rows = self._rows(tenant, "leased")
+        back = (at for at, given in rows if starts <= at < ends and given >= np.mean(floors) > 0)
+        return (next(back, nan) - starts) / 1000
 
     def _starved(self, tenant: str, starts: float, ends: float) -> float:
         """The longest run of decisions in which it had demand and was granted nothing."""

@@ -22,6 +22,7 @@ ROWS: Rows = {  # the axis, whether it is the pool's, the curve
     "ttft": ("time to first token, s", False, lambda one: one.ttft),
     "tokens": ("tokens/s", False, lambda one: _smooth(one.tokens)),
     "refused": ("refused/s", False, lambda one: _smooth(one.refused)),
+    "grant": ("grant, tokens/s", False, lambda one: one.grant),
     "weight": ("weight", False, lambda one: one.weight),
     "queue": ("backend's queue", True, lambda one: one.queue),
     "running": ("running", True, lambda one: one.running),

@@ -140,6 +140,7 @@ class Workload(Fields):
     priority: Priority = default(2, "Inside its tenant.")
     flow: Flow = default("online", "online or batch.")
     timeout: Time | None = default(None, "The longest wait at a gateway; left out: its class's.")
+    streams: bool = default(True, "Gateways report tokens as they come, not when all are there.")
     retries: Annotated[int, upto(10**6)] = default(
         0, "How often a refused request is tried again, each time after the Retry-After."
     )
@@ -238,7 +239,7 @@ class Scenario(Fields):
     seed: Annotated[int, upto(2**32)] = default(1, "Of all chance.")
     runs: dict[Text, Run] = default({"with": {}}, "The runs: a name and its fields.")
     figures: dict[Text, Figure] = default({}, "What is computed: a name and its fields.")
-    plot: list[Literal["ttft", "tokens", "refused", "queue", "weight", "level", "running"]] = (
-        default(["ttft", "tokens", "queue"], "The rows of the plot.")
-    )
+    plot: list[
+        Literal["ttft", "tokens", "refused", "queue", "weight", "grant", "level", "running"]
+    ] = default(["ttft", "tokens", "queue"], "The rows of the plot.")
     quick: dict[str, Any] = default({}, "Fields that are otherwise in the scaled-down size.")
