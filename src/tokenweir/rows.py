@@ -26,6 +26,7 @@ from tokenweir.core.pool import (
 from tokenweir.core.terms import Ints, terms_of
 from tokenweir.core.tier import TierState
 from tokenweir.core.window import Window
+from tokenweir.quota_rows import quota_rows, restore_quotas
 from tokenweir.records.rows import BlockRow, GatewayRow, PoolRow
 from tokenweir.records.spec import PoolSpec
 from tokenweir.wire import decode_as, encode
@@ -41,6 +42,7 @@ def to_rows(pool: Pool) -> dict[str, bytes]:
     rows = {f"pools/{pool.name}": encode(_pool_row(pool))}
     for name in sorted(pool.gateways):
         rows[f"pools/{pool.name}/{name}"] = encode(_gateway_row(pool, pool.gateways[name]))
+    rows |= quota_rows(pool.name, pool.quotas)
     tables = {
         "consumption": np.concatenate([pool.totals, pool.window.tokens], axis=1),
         "debt": pool.tally.debt[:, None],
@@ -74,6 +76,7 @@ def from_rows(rows: Mapping[str, bytes]) -> Pool:
     for gateway in row.gateways:
         restored = decode_as(GatewayRow, rows[f"pools/{name}/{gateway}"])
         pool.gateways[gateway] = _restore_gateway(pool, restored)
+    pool.quotas = restore_quotas(name, rows, pool.spec, pool.terms, pool.boundary_ms)
     return pool
 
 

@@ -23,9 +23,15 @@ from tokenweir.errors import BadRecord, UnknownSchema
 from tokenweir.records.control import Barred, ControlDecision, GatewayLeases, Roster
 from tokenweir.records.event import Event
 from tokenweir.records.journal import DeadLetter, JournalEntry
-from tokenweir.records.rows import BlockRow, GatewayRow, PoolRow
+from tokenweir.records.rows import BlockRow, GatewayRow, PoolRow, QuotaRow
 from tokenweir.records.spec import PoolSpec
-from tokenweir.records.usage import CapacityReport, QuotaCeiling, RequestsBlock, UsageReport
+from tokenweir.records.usage import (
+    CapacityReport,
+    PoolSpend,
+    QuotaCeiling,
+    RequestsBlock,
+    UsageReport,
+)
 
 MARKER = b"\xc3\x01"
 HEADER = 10  # bytes: the marker and the fingerprint
@@ -36,6 +42,7 @@ RECORDS: tuple[type, ...] = (
     PoolSpec,
     CapacityReport,
     QuotaCeiling,
+    PoolSpend,
     Event,
     ControlDecision,
     GatewayLeases,
@@ -46,6 +53,7 @@ RECORDS: tuple[type, ...] = (
     PoolRow,
     GatewayRow,
     BlockRow,
+    QuotaRow,
 )
 R = TypeVar("R")
 

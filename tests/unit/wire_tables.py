@@ -15,7 +15,15 @@ PAGE = Path(__file__).parents[2] / "docs" / "wire.md"
 BEGIN, END = "<!-- from the schemas: {} -->\n", "<!-- end -->"
 # What a gateway reads and writes; then the rest of the topics' records.
 GATEWAY = ("UsageReport", "RequestsBlock", "ControlDecision", "GatewayLeases", "Barred", "Roster")
-OTHERS = ("PoolSpec", "CapacityReport", "QuotaCeiling", "Event", "JournalEntry", "DeadLetter")
+OTHERS = (
+    "PoolSpec",
+    "CapacityReport",
+    "QuotaCeiling",
+    "PoolSpend",
+    "Event",
+    "JournalEntry",
+    "DeadLetter",
+)
 EXAMPLE = report("gw-1", 1, {"acme": 300}, age_ms=5)
 # Each line of the example: what it is, and how many bytes of the encoded record it takes.
 LINES = (

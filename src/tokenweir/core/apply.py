@@ -1,6 +1,7 @@
 """Let what was kept for the boundary take effect: a spec, a capacity (T4)."""
 
 from tokenweir.core.pool import Pool
+from tokenweir.core.quotas import reopened
 from tokenweir.core.reindex import reindex
 from tokenweir.core.schedule import scheduled
 from tokenweir.core.terms import terms_of
@@ -27,6 +28,7 @@ def take_effect(pool: Pool, at_ms: int) -> tuple[AuditEntry, ...]:
     assert pool.spec is not None
     terms = terms_of(pool.spec, pool.capacity)
     reindex(pool, terms, pool.spec.window_s, pool.spec.grace_s)
+    pool.quotas = reopened(pool.quotas, pool.spec, terms, pool.boundary_ms)
     if pool.spec is not was:
         forget(pool, was, pool.spec)
     return tuple(changes)

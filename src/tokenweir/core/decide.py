@@ -17,10 +17,13 @@ from tokenweir.core.breaker import (
     probes,
 )
 from tokenweir.core.grants import Grants, grants
+from tokenweir.core.guard import Guarded
 from tokenweir.core.leases import Leased, lease
 from tokenweir.core.measure import Measures, measure
 from tokenweir.core.occupancy import Occupancy, occupancy
 from tokenweir.core.pool import Pool
+from tokenweir.core.quota_step import Rationed, guard_quotas, ration_quotas
+from tokenweir.core.rations import capped
 from tokenweir.core.reclaim import loans
 from tokenweir.core.revoke import in_flight, is_revoked, revoked
 from tokenweir.core.smooth import debt, decay
@@ -54,6 +57,8 @@ class Verdict:
     taken: Ints  # borrowed capacity that this decision took back from somebody who wants it
     grown: Ints  # floors that grew
     revoked: Bools  # whose running work this decision stopped
+    rationed: Rationed  # what is left of quotas
+    guarded: Guarded  # and how it is kept
 
 
 def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
@@ -72,6 +77,8 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
     capacity = pool.capacity.tokens_per_s
     ceiling = capacity * spec.ceiling // ONE
     pots = capacity * spec.pots // ONE
+    rationed = ration_quotas(pool, spec, at_ms, skipped)
+    wanted = np.minimum(seen_now.demand, rationed.cap)
     is_stopped = is_revoked(tally.revoked_ms, at_ms)
     held_back = np.where(is_stopped, REFUSE, action)
     present = (seen_now.demand > 0) | (seen_now.used > 0)
@@ -87,9 +94,9 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
     )
     granted = grants(
         ceiling - pots,
-        seen_now.demand,
+        wanted,
         weight,
-        terms,
+        capped(terms, rationed.cap),
         spec,
         held_back,
         present,
@@ -100,12 +107,10 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
     free = ceiling - pots - int(granted.grant.sum())
     probe = probe_rate(pool.breaker.breaker, spec.breaker, capacity, free)
     probing = np.where(is_stopped, REFUSE, by_tier)
-    granted = _with_probes(
-        granted, probes(probe, seen_now.demand, granted.grant, weight, terms, probing)
-    )
-    served = np.minimum(granted.grant, seen_now.demand)
+    granted = _with_probes(granted, probes(probe, wanted, granted.grant, weight, terms, probing))
+    served = np.minimum(granted.grant, wanted)
     owed = terms.of_class(2, 2)
-    paid = debt(tally.debt, seen_now.demand, served, terms.baseline, spec.debt_gain)
+    paid = debt(tally.debt, wanted, served, terms.baseline, spec.debt_gain)
     paid = decay(paid, spec.debt_gain, skipped)
     placed = probing if probe else held_back  # probes need places to run in
     occupancies = tuple(
@@ -113,8 +118,9 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
         for kind, wanted in enumerate((seen_now.sequences, seen_now.kv))
     )
     leased = lease(pool, spec, granted.grant, weight, at_ms, pots, ceiling, occupancies)
+    guarded = guard_quotas(pool, spec, at_ms, rationed, leased, present)
+    short = wanted > granted.grant
     is_closed = pool.breaker.breaker == "closed"
-    short = seen_now.demand > granted.grant
     less = np.maximum(tally.borrowed - granted.borrowed, 0)
     grown = np.maximum(granted.floor - tally.floor, 0)
     stopped = revoked(
@@ -146,6 +152,8 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
         taken=np.where(short & is_closed, less, 0),
         grown=grown,
         revoked=stopped,
+        rationed=rationed,
+        guarded=guarded,
     )
     if verdict.taken.any() and verdict.grown.any():
         tally.lost_ms[verdict.taken > 0] = at_ms

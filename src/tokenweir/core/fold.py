@@ -6,13 +6,14 @@ from tokenweir.core import ONE
 from tokenweir.core.apply import take_up
 from tokenweir.core.issued import confirm
 from tokenweir.core.pool import GAUGES, Gateway, Pool
+from tokenweir.core.quotas import count, give, share_of
 from tokenweir.core.schedule import in_force
-from tokenweir.core.sound import CAPACITY, check_bounds, check_spec
-from tokenweir.core.terms import Ints
+from tokenweir.core.sound import CAPACITY, CEILING, check_bounds, check_spec
+from tokenweir.core.terms import Bools, Ints
 from tokenweir.core.window import add_tokens
 from tokenweir.errors import BadRecord
 from tokenweir.records.spec import Capacity, PoolSpec
-from tokenweir.records.usage import CapacityReport, Totals, UsageReport
+from tokenweir.records.usage import CapacityReport, QuotaCeiling, Totals, UsageReport
 
 # More tokens than that in a row of a report, which covers a second at most, is not believed; nor
 # is more of the rest than `MOST` says. So sums over rows, gateways and windows stay in 64 bits.
@@ -64,6 +65,7 @@ def fold_report(pool: Pool, report: UsageReport, append_ms: int) -> None:
         gateway.issued = []
     tenants = pool.terms.find(report.totals.names)[np.asarray(report.totals.tenant, np.int64)]
     _count(pool, gateway, tenants, table, append_ms - report.age_ms)
+    _count_quotas(pool, report, tenants, table, append_ms - report.age_ms)
     _gauge(gateway, tenants, table, report.more)
 
 
@@ -101,6 +103,17 @@ def fold_capacity(pool: Pool, report: CapacityReport) -> None:
         now.kv_bytes if report.kv_bytes is None else report.kv_bytes,
         now.sequences if report.sequences is None else report.sequences,
     )
+
+
+def fold_ceiling(pool: Pool, ceiling: QuotaCeiling) -> None:
+    """Take what this pool may spend of a quota across pools (Q2); it only rises within a window.
+
+    One of a window that has ended, or of a quota that is not there any more, changes nothing.
+    """
+    check_bounds(ceiling, CEILING)
+    tenant = pool.terms.index.get(ceiling.tenant)
+    if tenant is not None:
+        give(pool.quotas, tenant, ceiling.user, ceiling.window_id, ceiling.tokens)
 
 
 def _capacities(spec: PoolSpec) -> tuple[object, ...]:
@@ -168,16 +181,12 @@ def _gateway(pool: Pool, name: str) -> Gateway:
 
 
 def _count(pool: Pool, gateway: Gateway, tenants: Ints, table: Ints, cut_ms: int) -> None:
-    weights = pool.spec.token_weights if pool.spec else None
-    by_kind = (weights.uncached, weights.cached, weights.out) if weights else UNWEIGHTED
-    uncached, cached, out = table[TOKENS]
-    charged = (uncached * by_kind[0] + cached * by_kind[1] + out * by_kind[2]) // ONE
+    charged = _charged(pool, table)
     counters = np.concatenate([table[ENDED], charged[None], table[HELD_BACK]])
     np.add.at(pool.totals, tenants, counters.T)
     event_ms = np.minimum(cut_ms - table[PLACE["age_ms"]], pool.clock_ms)
     add_tokens(pool.window, tenants, event_ms, charged)
-    # What was kept in a spool is no demand of this interval.
-    recent = event_ms > pool.boundary_ms - 2 * (pool.spec.interval_ms if pool.spec else 1000)
+    recent = _recent(pool, event_ms)
     now = tenants[recent]
     np.add.at(gateway.spent, now, np.maximum(charged[recent], 0))
     np.add.at(gateway.refused, now, table[PLACE["refused_tokens"], recent])
@@ -185,6 +194,36 @@ def _count(pool: Pool, gateway: Gateway, tenants: Ints, table: Ints, cut_ms: int
     np.add.at(pool.tally.waits, now, table[PLACE["wait_ms"], recent])
     np.add.at(pool.tally.ended, now, table[PLACE["requests"], recent])
     np.add.at(pool.tally.failed, now, table[PLACE["errors"], recent])
+
+
+def _count_quotas(pool: Pool, report: UsageReport, tenants: Ints, table: Ints, cut_ms: int) -> None:
+    """Charge the windows of quotas; what came late or was kept in a spool too (T7)."""
+    if not pool.quotas.accounts.keys:
+        return
+    share = share_of(pool.quotas, report.gateway)
+    if not report.more:
+        share.told_ms = max(share.told_ms, cut_ms)
+    charged = _charged(pool, table)
+    event_ms = np.minimum(cut_ms - table[PLACE["age_ms"]], pool.clock_ms)
+    recent = _recent(pool, event_ms)
+    asked = np.where(recent, np.maximum(charged, 0) + table[PLACE["refused_tokens"]], 0)
+    users = [report.totals.names[place] for place in report.totals.user]
+    count(pool.quotas, report.gateway, tenants, users, event_ms, charged, asked, pool.clock_ms)
+
+
+def _charged(pool: Pool, table: Ints) -> Ints:
+    weights = pool.spec.token_weights if pool.spec else None
+    by_kind = (weights.uncached, weights.cached, weights.out) if weights else UNWEIGHTED
+    uncached, cached, out = table[TOKENS]
+    charged: Ints = (uncached * by_kind[0] + cached * by_kind[1] + out * by_kind[2]) // ONE
+    return charged
+
+
+def _recent(pool: Pool, event_ms: Ints) -> Bools:
+    """What was kept in a spool is no demand of this interval."""
+    interval_ms = pool.spec.interval_ms if pool.spec else 1000
+    recent: Bools = event_ms > pool.boundary_ms - 2 * interval_ms
+    return recent
 
 
 def _gauge(gateway: Gateway, tenants: Ints, table: Ints, more: bool) -> None:

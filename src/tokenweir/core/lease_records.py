@@ -8,6 +8,7 @@ import numpy as np
 from tokenweir.core.decide import Verdict
 from tokenweir.core.occupancy import KV, SEQUENCES, UNIT, limit
 from tokenweir.core.pool import Issue, Pool
+from tokenweir.core.quota_records import Ceilings, ceilings_of
 from tokenweir.core.terms import Ints
 from tokenweir.records.control import GatewayLeases
 
@@ -23,19 +24,30 @@ def _held(issue: Issue) -> Ints:
 def parts_of(verdict: Verdict) -> int:
     """How many records each gateway's leases take (L9)."""
     most = max((len(_held(issue)) for issue in verdict.leased.issues.values()), default=0)
-    return max(1, -(-most // LEASES_A_PART))
+    return max(1, -(-max(most, len(verdict.guarded.shown)) // LEASES_A_PART))
 
 
 def lease_records(pool: Pool, verdict: Verdict, parts: int) -> tuple[GatewayLeases, ...]:
     """Every part of every gateway that is sent leases now."""
     records = []
+    shown = verdict.guarded.shown
+    part_of_shown = _part_of(pool.terms.names, pool.quotas.accounts.tenant[shown], parts)
     for name, issue in sorted(verdict.leased.issues.items()):
         gateway = pool.gateways[name]
         gateway.parts = max(gateway.parts, parts)
         held = _held(issue)
         part_of = _part_of(pool.terms.names, held, parts)
         records += [
-            _part(pool, name, issue, held[part_of == part], part, parts) for part in range(parts)
+            _part(
+                pool,
+                name,
+                issue,
+                held[part_of == part],
+                part,
+                parts,
+                ceilings_of(pool.quotas, verdict.guarded, name, shown[part_of_shown == part]),
+            )
+            for part in range(parts)
         ]
     return tuple(records)
 
@@ -48,7 +60,13 @@ def _part_of(names: Sequence[str], held: Ints, parts: int) -> Ints:
 
 
 def _part(
-    pool: Pool, gateway: str, issue: Issue, held: Ints, part: int, parts: int
+    pool: Pool,
+    gateway: str,
+    issue: Issue,
+    held: Ints,
+    part: int,
+    parts: int,
+    ceilings: Ceilings,
 ) -> GatewayLeases:
     assert pool.spec is not None
     interval_ms, burst = pool.spec.interval_ms, pool.spec.burst
@@ -88,12 +106,12 @@ def _part(
         floor=issue.floors[held].tolist(),
         sequences=occupied(SEQUENCES),
         kv_bytes=occupied(KV),
-        ceiling_tenant=[],
-        ceiling_user=[],
-        ceiling_window_id=[],
-        ceiling_starts_ms=[],
-        ceiling_ends_ms=[],
-        ceiling_tokens=[],
+        ceiling_tenant=ceilings.tenant,
+        ceiling_user=ceilings.user,
+        ceiling_window_id=ceilings.window_id,
+        ceiling_starts_ms=ceilings.starts_ms,
+        ceiling_ends_ms=ceilings.ends_ms,
+        ceiling_tokens=ceilings.tokens,
         pot_sequences=pot_occupied(SEQUENCES),
         pot_kv_bytes=pot_occupied(KV),
     )

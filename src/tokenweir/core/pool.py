@@ -6,6 +6,7 @@ import numpy as np
 
 from tokenweir.core.alpha import UNTUNED, TuningState
 from tokenweir.core.breaker import CLOSED, NOTHING_ENDED, BreakerState, Outcomes
+from tokenweir.core.quotas import Quotas, no_quotas
 from tokenweir.core.terms import Ints, Terms, terms_of
 from tokenweir.core.tier import TierState
 from tokenweir.core.window import Window, new_window
@@ -139,6 +140,7 @@ class Pool:
     totals: Ints = field(default_factory=lambda: np.zeros((1, len(COUNTERS)), dtype=np.int64))
     tally: Tally = field(default_factory=lambda: new_tally(1))
     gateways: dict[str, Gateway] = field(default_factory=dict)
+    quotas: Quotas = field(default_factory=no_quotas)
     gone: dict[str, tuple[int, int]] = field(default_factory=dict)  # name: last sequence, seen_ms
 
 

@@ -14,12 +14,17 @@ from tokenweir.core.audit import (
     tier_audit,
 )
 from tokenweir.core.decide import Verdict, tier_of
+from tokenweir.core.exposure import unheard
 from tokenweir.core.figures import gateway_figures, tenant_figures
 from tokenweir.core.issued import given
 from tokenweir.core.lease_records import lease_records, parts_of
 from tokenweir.core.occupancy import KV, SEQUENCES, held, limit
 from tokenweir.core.pool import Gateway, Pool
+from tokenweir.core.quota_audit import loan_audit, spent_audit, turn_audit
+from tokenweir.core.quota_records import quota_figures
+from tokenweir.core.quotas import close_interval, leave
 from tokenweir.core.revoke import is_revoked
+from tokenweir.core.roster import roster
 from tokenweir.core.terms import Bools, Terms
 from tokenweir.records.control import (
     Barred,
@@ -30,7 +35,7 @@ from tokenweir.records.control import (
     Roster,
 )
 from tokenweir.records.journal import AuditEntry, DecisionEntry, JournalEntry
-from tokenweir.records.spec import RAISE_LIMIT, UNKNOWN, PoolSpec
+from tokenweir.records.spec import PoolSpec
 
 # A gateway's last sequence is kept for a day after its last report (R1).
 REMEMBERED_MS = 86_400_000
@@ -69,6 +74,7 @@ def published(
         measures.used_tokens,
         measures.budget_tokens,
         total=measures.total,
+        quotas=quota_figures(pool.quotas, verdict.guarded, verdict.rationed.rations),
     )
     audits = (
         *effects,
@@ -78,12 +84,15 @@ def published(
         *tier_audit(pool, verdict),
         *reclaim_audit(pool, verdict),
         *revoke_audit(pool, verdict),
+        *turn_audit(verdict.rationed.turns),
+        *loan_audit(verdict.rationed.loans),
+        *spent_audit(pool.quotas, verdict.rationed.rations, verdict.guarded.given),
     )
     return Decided(
         decision=decision,
         leases=leases,
         barred=barred,
-        roster=_roster(pool, spec) if any(audit.kind == "spec" for audit in effects) else None,
+        roster=roster(spec) if any(audit.kind == "spec" for audit in effects) else None,
         entries=(
             JournalEntry(pool.name, at_ms, decision.id, entry),
             *(audit_entry(pool, at_ms, audit) for audit in audits),
@@ -130,7 +139,8 @@ def _decision(pool: Pool, spec: PoolSpec, verdict: Verdict, parts: int) -> Contr
 
 
 def _barred(pool: Pool, verdict: Verdict) -> Barred | None:
-    """Who may not use pots, when that has changed (L8): suspended, revoked, or with grant 0.
+    """Who may not use pots, when that has changed (L8): suspended, revoked, with grant 0,
+    or with a quota that is spent or smaller than what all pots could give.
 
     Who does not ask has no grant either, and may begin with the pot unless nothing can come of it.
     Classes that the tier refuses need no entry.
@@ -141,12 +151,19 @@ def _barred(pool: Pool, verdict: Verdict) -> Barred | None:
     refused = (verdict.action == REFUSE) | terms.suspended | stopped
     without = (verdict.grants.grant == 0) & ~idle & ~refused
     without[terms.unknown] = False  # these share one allowance and have no names
-    places = np.flatnonzero(terms.suspended | stopped | without).tolist()
-    barred = tuple((terms.names[place], _why_barred(terms, stopped, place)) for place in places)
-    if barred == pool.barred:
+    quota = np.zeros(len(terms.names), dtype=np.bool_)
+    quota[[*verdict.guarded.barred]] = True
+    places = np.flatnonzero(terms.suspended | stopped | quota | without).tolist()
+    barred = tuple(
+        (terms.names[place], _why_barred(terms, stopped, quota, place)) for place in places
+    )
+    if barred == pool.barred and not verdict.guarded.changed:
         return None
     pool.barred = barred
-    until_ms = np.where(stopped & ~terms.suspended, pool.tally.revoked_ms, 0)
+    until_ms = np.zeros(len(terms.names), dtype=np.int64)
+    until_ms[[*verdict.guarded.barred]] = [*verdict.guarded.barred.values()]
+    until_ms = np.where(stopped, pool.tally.revoked_ms, until_ms)
+    until_ms[terms.suspended] = 0
     return Barred(
         pool.name,
         verdict.at_ms,
@@ -156,27 +173,12 @@ def _barred(pool: Pool, verdict: Verdict) -> Barred | None:
     )
 
 
-def _why_barred(terms: Terms, stopped: Bools, place: int) -> BarredReason:
+def _why_barred(terms: Terms, stopped: Bools, quota: Bools, place: int) -> BarredReason:
     if terms.suspended[place]:
         return "suspended"
-    return "revoked" if stopped[place] else "no_grant"
-
-
-def _roster(pool: Pool, spec: PoolSpec) -> Roster:
-    known = [claim for claim in spec.entitlements if claim.tenant != UNKNOWN]
-    known.sort(key=lambda claim: claim.tenant)
-    return Roster(
-        pool=pool.name,
-        spec_version=spec.version,
-        tenant=[claim.tenant for claim in known],
-        service_class=[claim.service_class for claim in known],
-        on_silence=[claim.on_silence for claim in known],
-        raise_limit=_raise_limit([claim.tags.get(RAISE_LIMIT, "") for claim in known]),
-    )
-
-
-def _raise_limit(urls: list[str]) -> list[str]:
-    return urls if any(urls) else []
+    if stopped[place]:
+        return "revoked"
+    return "quota" if quota[place] else "no_grant"
 
 
 def _forget_gateways(pool: Pool, spec: PoolSpec, at_ms: int) -> tuple[tuple[str, int], ...]:
@@ -187,6 +189,8 @@ def _forget_gateways(pool: Pool, spec: PoolSpec, at_ms: int) -> tuple[tuple[str,
         silent = at_ms - gateway.seen_ms > spec.floor_ms
         if gateway.closed or (silent and not _binds(pool, spec, gateway, at_ms)):
             gone.append((name, gateway.parts))
+            exposed = unheard(pool, spec, gateway)
+            leave(pool.quotas, name, exposed, closed=gateway.closed)
             pool.gone[name] = (gateway.sequence, gateway.seen_ms)
             del pool.gateways[name]
     pool.gone = {name: kept for name, kept in pool.gone.items() if at_ms - kept[1] <= REMEMBERED_MS}
@@ -206,6 +210,7 @@ def _binds(pool: Pool, spec: PoolSpec, gateway: Gateway, at_ms: int) -> bool:
 
 
 def _close(pool: Pool, at_ms: int) -> None:
+    close_interval(pool.quotas, pool.gateways)
     pool.boundary_ms = at_ms
     pool.notes = 0
     pool.tally.refused[:] = 0

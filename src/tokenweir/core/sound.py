@@ -81,6 +81,7 @@ TUNING: Bounds = {
     "limits_most": (ONE, 1000 * ONE),
 }
 QUOTA: Bounds = {"tokens": (0, 10**15), "rollover": (0, 10**15)}
+CEILING: Bounds = {"tokens": (0, 10**15)}
 USER: Bounds = {"weight": (1, 10**12)}
 SCHEDULED: Bounds = {
     "minute": (0, 7 * 1440 - 1),

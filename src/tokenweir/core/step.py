@@ -3,12 +3,11 @@
 from tokenweir.core.apply import take_effect
 from tokenweir.core.audit import audit_entry
 from tokenweir.core.decide import decide
-from tokenweir.core.fold import fold_capacity, fold_report, fold_spec
+from tokenweir.core.fold import fold_capacity, fold_ceiling, fold_report, fold_spec
 from tokenweir.core.measure import flow
 from tokenweir.core.pool import Pool
 from tokenweir.core.publish import Decided, published
 from tokenweir.core.window import roll
-from tokenweir.errors import BadRecord
 from tokenweir.records.journal import AuditEntry, JournalEntry
 from tokenweir.records.spec import PoolSpec
 from tokenweir.records.usage import CapacityReport, QuotaCeiling, UsageReport
@@ -59,8 +58,8 @@ def fold(pool: Pool, record: UsageRecord, append_ms: int) -> tuple[JournalEntry,
                 return (_rejected(pool, record, why),)
         case CapacityReport():
             fold_capacity(pool, record)
-        case _:
-            raise BadRecord(f"{type(record).__name__} is of no use to this version")
+        case QuotaCeiling():
+            fold_ceiling(pool, record)
     return ()
 
 

@@ -80,3 +80,18 @@ class BlockRow:
     tenant: Sequence[str]
     columns: int
     values: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaRow:
+    """Up to 256 quota accounts of one pool that hold something, and each gateway's part."""
+
+    tenant: Sequence[str]
+    user: Sequence[str]
+    cycle: Sequence[str]
+    columns: int
+    values: bytes
+    gateway: Sequence[str]
+    told_ms: Sequence[int]
+    figures: int
+    shares: bytes

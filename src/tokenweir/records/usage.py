@@ -112,3 +112,22 @@ class QuotaCeiling:
     starts_ms: int
     ends_ms: int
     tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSpend:
+    """What a pool has spent of a quota across pools in one window, and what more it wants (Q2).
+
+    Topic tokenweir.spend.v1, key = tenant.
+    """
+
+    pool: str
+    tenant: str
+    user: str
+    window_id: str
+    starts_ms: int
+    ends_ms: int
+    limit: int
+    spent: int
+    wanted: int
+    at_ms: int

@@ -225,9 +225,17 @@ def test_a_report_before_any_spec_is_counted(pool: Pool) -> None:
     assert total(empty, "*") == 5
 
 
-def test_a_quota_ceiling_is_of_no_use_yet(pool: Pool) -> None:
-    with pytest.raises(BadRecord):
-        fold(pool, QuotaCeiling("chat", "a", "", "2027-01", START, START + DAY_MS, 5), START)
+def test_a_ceiling_of_a_quota_that_is_not_there_changes_nothing(pool: Pool) -> None:
+    before = to_rows(pool)
+    fold(pool, QuotaCeiling("chat", "a", "", "day/2027-01-15", START, START + DAY_MS, 5), START)
+    assert to_rows(pool) == before
+
+
+def test_a_ceiling_below_0_is_bad(pool: Pool) -> None:
+    with pytest.raises(BadRecord, match="tokens is -1"):
+        fold(
+            pool, QuotaCeiling("chat", "a", "", "day/2027-01-15", START, START + DAY_MS, -1), START
+        )
 
 
 class TestCapacity:

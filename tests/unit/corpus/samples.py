@@ -16,7 +16,7 @@ from tokenweir.records.journal import (
     SnapshotChunk,
     TenantFigures,
 )
-from tokenweir.records.rows import BlockRow, GatewayRow, PoolRow
+from tokenweir.records.rows import BlockRow, GatewayRow, PoolRow, QuotaRow
 from tokenweir.records.spec import (
     Capacity,
     Quota,
@@ -25,7 +25,7 @@ from tokenweir.records.spec import (
     UserTerms,
     Zone,
 )
-from tokenweir.records.usage import CapacityReport, QuotaCeiling, RequestsBlock
+from tokenweir.records.usage import CapacityReport, PoolSpend, QuotaCeiling, RequestsBlock
 from tokenweir.wire import encode
 
 AT = 1_800_000_000_000
@@ -130,6 +130,18 @@ RECORDS: tuple[object, ...] = (
     SPEC,
     CapacityReport("chat", "autoscaler", 8_000_000, None, 48),
     QuotaCeiling("chat", "acme", "ana", "2027-01", AT, AT + 2_678_400_000, 5_000_000),
+    PoolSpend(
+        pool="chat",
+        tenant="acme",
+        user="",
+        window_id="month/2027-01",
+        starts_ms=AT,
+        ends_ms=AT + 2_678_400_000,
+        limit=5_000_000,
+        spent=1_200_000,
+        wanted=90_000,
+        at_ms=AT + 1_000,
+    ),
     Event(
         pool="chat",
         tenant="acme",
@@ -270,6 +282,17 @@ RECORDS: tuple[object, ...] = (
         pot_occupied=[2, 256],
     ),
     BlockRow(["acme", "büro"], 3, bytes(range(48))),
+    QuotaRow(
+        tenant=["acme", "büro"],
+        user=["", "ana"],
+        cycle=["day", "minute"],
+        columns=1,
+        values=bytes(range(16)),
+        gateway=["", "gw-1"],
+        told_ms=[0, AT],
+        figures=1,
+        shares=bytes(range(32)),
+    ),
 )
 # The other bodies of a journal entry; a corpus file each, beside the decision's.
 BODIES: tuple[AuditEntry | SnapshotChunk | Break, ...] = (

@@ -1,0 +1,31 @@
+"""How much each gateway may have spent of a quota in one window (PROTOCOL Q1)."""
+
+import numpy as np
+
+from tokenweir.core.share import split
+from tokenweir.core.terms import Bools, Ints
+
+# Everybody has one part in so many ahead of its use, at least, so that a load that comes anew
+# meets something; what idle gateways hold so is lost to the others.
+STARTERS_TOGETHER = 25
+FEWEST = 4  # gateways that starters are cut for
+
+
+def starter(limit: Ints, gateways: int) -> Ints:
+    """What each gateway may spend ahead of its use, however little it asks for."""
+    return limit // (STARTERS_TOGETHER * max(gateways, FEWEST))
+
+
+def raised(
+    given: Ints, spent: Ints, wanted: Ints, live: Bools, free: Ints, least: Ints, ahead_ms: int
+) -> Ints:
+    """The ceilings after a decision; shapes (gateways, accounts), `live` is (gateways, 1).
+
+    They only rise, and only of gateways that are live: to what each has spent and will ask for in
+    `ahead_ms` (`wanted`, milli-tokens/s), `least` (accounts,) at any rate. Together they grow by
+    at most `free` (accounts,); where that is short, in proportion to what each lacks.
+    """
+    target = spent + np.maximum(wanted * ahead_ms // 1_000_000, least)
+    lacks = np.where(live, np.maximum(target - given, 0), 0)
+    growth = np.minimum(lacks.sum(axis=0), np.maximum(free, 0))
+    return given + np.minimum(split(growth, lacks), lacks)
