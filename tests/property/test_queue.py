@@ -271,3 +271,34 @@ def test_a_promise_at_the_pot_counts_the_tenants_own_allowance_too() -> None:
     run.until(1000)
     retries = [r.denial.retry_ms for r in run.ended if r.denial is not None]
     assert retries == [1, 501]
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.lists(st.integers(1, 8), min_size=2, max_size=4), seeds)
+def test_users_share_their_tenants_lease_by_weight_and_none_starves(
+    weights: list[int], seed: int
+) -> None:
+    random = Random(seed)
+    gate = gate_with(("ela", 10_000, 10_000, 0), changes=patient(elastic=PATIENT_MS))
+    gate.user_weights.update({("ela", str(user)): w for user, w in enumerate(weights)})
+    run = Run(gate)
+
+    def again(user: int | str) -> Request:
+        return Request("ela", str(user), random.randint(10, 30))
+
+    def end(done: Request) -> None:
+        if done.user != "first":
+            run.arrive(run.now_ms, again(done.user))
+
+    run.on_end = end
+    run.arrive(1000, Request("ela", "first", 10_010))
+    #  lasting demand: each keeps three requests waiting, and asks anew when one was served
+    for user in range(len(weights)):
+        run.arrive_all(1001, (again(user) for _ in range(3)))
+    run.until(4001)
+    run.served.pop("first")
+    total = sum(run.served.values())
+    assert total >= 29_900
+    for user, weight in enumerate(weights):
+        share = total * weight / sum(weights)
+        assert abs(run.served[str(user)] - share) <= 0.05 * share

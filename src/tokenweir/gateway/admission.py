@@ -138,14 +138,14 @@ def _over_quota(
 ) -> Denial | None:
     tokens = -(-request.cost // 1000)
     users = subject.user_meters or {}
-    for meter in (subject.meter, users.get(request.user)):
+    for user, meter in (("", subject.meter), (request.user, users.get(request.user))):
         window = meter.at(pool_ms) if meter is not None else None
         if meter is not None and window is None:
-            return Denial("quota", gate.interval_ms, False)
+            return Denial("quota", gate.interval_ms, False, 0, user)
         if window is not None and window.spent + tokens > window.tokens:
             # The window's end, plus one interval for the next ceiling to arrive (Q3).
             retry_ms = window.ends_ms - pool_ms + gate.interval_ms
-            return Denial("quota", retry_ms, False, window.left)
+            return Denial("quota", retry_ms, False, window.left, user)
     return None
 
 

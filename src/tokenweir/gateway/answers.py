@@ -85,6 +85,7 @@ def error(refused: Refused, standing: Standing) -> dict[str, Any]:
         "reason": refused.reason,
         "pool": refused.pool,
         "tenant": refused.tenant,
+        "user": refused.user or None,
         "tier": standing.tier,
         "decision_id": refused.decision_id,
         "retry_after_s": round(refused.retry_after_s, 3),
@@ -111,15 +112,16 @@ def _retry(refused: Refused) -> tuple[Header, ...]:
 
 
 def _ended(refused: Refused, standing: Standing) -> Budget | None:
-    """The quota that refused: the one with the least left."""
-    if refused.reason != "quota" or not standing.quotas:
-        return None
-    return min(standing.quotas, key=lambda budget: budget.remaining)
+    """The quota that refused: the user's own, or the tenant's."""
+    name = "user-quota" if refused.user else "quota"
+    found = (budget for budget in standing.quotas if budget.name == name)
+    return next(found, None) if refused.reason == "quota" else None
 
 
 def _message(refused: Refused, standing: Standing, quota: Budget | None) -> str:
     why = _WORDS.get(refused.reason, refused.reason)
-    parts = [f"Pool {refused.pool!r} refused {refused.tenant!r}: {why}."]
+    whose = f" (that of user {refused.user!r} alone)" if refused.user else ""
+    parts = [f"Pool {refused.pool!r} refused {refused.tenant!r}: {why}{whose}."]
     if refused.needed:
         parts.append(f"Needed {refused.needed}, available {refused.available}.")
     if quota is not None:

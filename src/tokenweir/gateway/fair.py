@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
-SCALE = 10_000  # every weight divides it, so that virtual time is exact
+SCALE = 1_000_000  # of virtual time: what a weight that does not divide it loses is nothing
 AGED_PART = 4  # of so many tokens one goes by age at most
 SPARE = 64  # finished flows and dead entries that are not worth a sweep
 
@@ -68,7 +68,7 @@ class Fair(Generic[K]):
         return iter(self._waiting)
 
     def join(self, key: K, weight: int, now_ms: int) -> None:
-        """A flow begins to wait. `weight` divides `SCALE`."""
+        """A flow begins to wait."""
         flow = self._flows.get(key)
         if flow is None:
             flow = self._flows[key] = _Flow(key)
@@ -76,6 +76,10 @@ class Fair(Generic[K]):
         flow.start = max(flow.start, self._virtual)
         self._waiting[key] = flow
         self._push(flow)
+
+    def weigh(self, key: K, weight: int) -> None:
+        """From its next request on this flow weighs this."""
+        self._flows[key].weight = weight
 
     def next(self, now_ms: int) -> K | None:
         """The flow whose turn it is; None when none waits."""

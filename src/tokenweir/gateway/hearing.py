@@ -57,6 +57,9 @@ def check(record: ControlRecord) -> None:
             _same_length("tenant", record.tenant, record.service_class, record.on_silence)
             if record.raise_limit:
                 _same_length("tenant", record.tenant, record.raise_limit)
+            _same_length("user", record.user, record.user_tenant, record.user_weight)
+            if (least := min(record.user_weight, default=1)) < 1:
+                raise BadRecord(f"user_weight has {least}; allowed is 1 or more")
         case Barred():
             _same_length("tenant", record.tenant, record.reason, record.until_ms)
 
@@ -112,6 +115,10 @@ def _enrol(gate: "PoolGate", roster: Roster) -> None:
     columns = zip(roster.tenant, roster.service_class, roster.on_silence, strict=True)
     gate.roster = {name: (RANK[of], on_silence) for name, of, on_silence in columns}
     gate.raise_limit = dict(zip(roster.tenant, roster.raise_limit, strict=False))
+    gate.user_weights.clear()  # the lines read this very dict
+    keys = zip(roster.user_tenant, roster.user, strict=True)
+    gate.user_weights.update(zip(keys, roster.user_weight, strict=True))
+    gate.lines.reweigh()
     for name, subject in tuple(gate.subjects.items()):
         known = gate.roster.get(name)
         if known is not None:

@@ -122,6 +122,7 @@ class Lane:
             decision_id=self.gate.decision_id,
             needed=asked.get(denial.reason, request.cost // 1000),
             available=denial.available,
+            user=denial.user,
         )
 
     def _serve(self) -> None:

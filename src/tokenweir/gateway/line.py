@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 
 from tokenweir.gateway.fair import SPARE, Fair
-from tokenweir.gateway.queue import NEVER, Crowd, Line
+from tokenweir.gateway.queue import NEVER, Crowd, Line, UserWeights
 from tokenweir.gateway.request import Request
 from tokenweir.gateway.subject import Subject
 
@@ -30,6 +30,7 @@ class Lines:
         "_lines",
         "_most",
         "_number",
+        "_users",
         "aging_ms",
         "count",
         "pot",
@@ -37,7 +38,8 @@ class Lines:
         "pot_due_ms",
     )
 
-    def __init__(self, most: int, aging_ms: int = AGING_MS) -> None:
+    def __init__(self, most: int, users: UserWeights, aging_ms: int = AGING_MS) -> None:
+        self._users = users
         self.aging_ms = aging_ms
         self.count = 0
         self.pot: Fair[Subject] = Fair(aging_ms)
@@ -77,7 +79,7 @@ class Lines:
         subject = request.subject
         line = self._lines.get(subject)
         if line is None:
-            line = self._lines[subject] = Line(subject, self.aging_ms)
+            line = self._lines[subject] = Line(subject, self.aging_ms, self._users)
         line.add(request, now_ms)
         request.level = _level(request)
         self._levels.setdefault(request.level, OrderedDict())[request] = None
@@ -135,6 +137,11 @@ class Lines:
         request.priority = priority
         line.add(request, now_ms)
         self.due_at(line, now_ms)
+
+    def reweigh(self) -> None:
+        """The users' weights have changed."""
+        for line in self._lines.values():
+            line.reweigh()
 
     def freed(self, request: Request, now_ms: int) -> bool:
         """A request has ended; True when somebody may have a chance now."""

@@ -1,7 +1,7 @@
 """The requests of one tenant that wait: online before batch, users and priorities fairly."""
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from tokenweir.gateway.fair import AGED_PART, Fair
@@ -11,6 +11,8 @@ from tokenweir.gateway.subject import Subject
 # Tenant (they differ among those that no spec knows), user, priority.
 Key: TypeAlias = tuple[str, str, int]
 WEIGHTS = {1: 1, 2: 2, 3: 4}  # of request priorities (Budget tutorial)
+# Of users, by tenant and user; who is not there weighs 1.
+UserWeights: TypeAlias = Mapping[tuple[str, str], int]
 NEVER = 1 << 62
 
 
@@ -35,11 +37,15 @@ NOBODY = Crowd()
 
 
 class Queue:
-    """Requests by (user, priority): first come, first served in each, fair among them."""
+    """Requests by (user, priority): first come, first served in each, fair among them.
 
-    __slots__ = ("_fair", "_flows", "count")
+    A flow weighs what its user weighs times what its priority weighs.
+    """
 
-    def __init__(self, aging_ms: int) -> None:
+    __slots__ = ("_fair", "_flows", "_users", "count")
+
+    def __init__(self, aging_ms: int, users: UserWeights) -> None:
+        self._users = users
         self._fair: Fair[Key] = Fair(aging_ms)
         self._flows: dict[Key, OrderedDict[Request, None]] = {}
         self.count = 0
@@ -54,7 +60,7 @@ class Queue:
         flow = self._flows.get(key)
         if flow is None:
             flow = self._flows[key] = OrderedDict()
-            self._fair.join(key, WEIGHTS[request.priority], now_ms)
+            self._fair.join(key, self._weight(key), now_ms)
         flow[request] = None
         self.count += 1
 
@@ -74,6 +80,15 @@ class Queue:
         if not flow:
             del self._flows[key]
             self._fair.leave(key)
+
+    def reweigh(self) -> None:
+        """The users' weights have changed."""
+        for key in self._flows:
+            self._fair.weigh(key, self._weight(key))
+
+    def _weight(self, key: Key) -> int:
+        tenant, user, priority = key
+        return self._users.get((tenant, user), 1) * WEIGHTS[priority]
 
 
 class Line:
@@ -95,13 +110,13 @@ class Line:
         "subject",
     )
 
-    def __init__(self, subject: Subject, aging_ms: int) -> None:
+    def __init__(self, subject: Subject, aging_ms: int, users: UserWeights) -> None:
         self.subject = subject
         self.crowd = Crowd()
         self.due_ms = self.armed_ms = NEVER  # when to look at it; when `Lines` will
         self._aging_ms = aging_ms
-        self._online = Queue(aging_ms)
-        self._batch = Queue(aging_ms)
+        self._online = Queue(aging_ms, users)
+        self._batch = Queue(aging_ms, users)
         self._batch_ms = 0  # when batch was last served, or began to wait
         self._online_first = 0  # cost to be served online before batch's age counts again
 
@@ -118,6 +133,11 @@ class Line:
             self._batch_ms, self._online_first = now_ms, 0
         self._queue(request).add(request, now_ms)
         self.crowd.add(request.cost, request.cost, request.deadline_ms)
+
+    def reweigh(self) -> None:
+        """The users' weights have changed."""
+        self._online.reweigh()
+        self._batch.reweigh()
 
     def head(self, now_ms: int) -> Request | None:
         """Who is next."""

@@ -37,12 +37,14 @@ class Denial(NamedTuple):
     retry_ms: int | None
     may_wait: bool
     available: int = 0  # of what the reason names: tokens, sequences or bytes
+    user: str = ""  # whose own quota it is; empty: the tenant's
 
 
 class Refused(TokenweirError):
     """A request was not admitted: answer `status`, and `Retry-After` with `retry_after_s`.
 
     `needed` and `available` are in what the reason names: charged tokens, sequences or KV bytes.
+    `user` is whose own quota it was; empty where the reason is the tenant's.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Refused(TokenweirError):
         decision_id: str,
         needed: int,
         available: int,
+        user: str = "",
     ) -> None:
         self.pool = pool
         self.tenant = tenant
@@ -63,8 +66,10 @@ class Refused(TokenweirError):
         self.decision_id = decision_id
         self.needed = needed
         self.available = available
+        self.user = user
+        why = f"{reason} of user {user!r}" if user else reason
         super().__init__(
-            f"{tenant!r} was refused by pool {pool!r}: {reason} (needs {needed}, has {available}); "
+            f"{tenant!r} was refused by pool {pool!r}: {why} (needs {needed}, has {available}); "
             f"retry after {retry_after_s:g} s; decision {decision_id or 'none yet'}"
         )
 

@@ -116,6 +116,16 @@ def test_a_refusal_by_quota_says_when_the_window_ends_and_where_to_raise_the_lim
     assert fields["x-ratelimit-reset-tokens"] == "59s"
 
 
+def test_a_refusal_by_a_users_own_quota_names_the_user_and_its_window() -> None:
+    ceilings = [("ded", "", "2027", 0, 90_000, 30), ("ded", "bo", "2027-01", 0, 60_000, 50)]
+    gate = obeying(("ded", 1000, 1000, 0), ceilings=ceilings)
+    found = answered(gate, refusal("quota", 60.0, user="bo"), 1000, "bo").body["error"]
+    assert (found["user"], found["window_id"]) == ("bo", "2027-01")
+    assert "the quota is used up (that of user 'bo' alone)" in found["message"]
+    found = answered(gate, refusal("quota", 60.0), 1000, "bo").body["error"]
+    assert (found["user"], found["window_id"]) == (None, "2027")
+
+
 def test_a_wait_longer_than_clients_obey_is_not_to_be_retried_at_once() -> None:
     fields = dict(answered(obeying(), refusal("quota", 3600.0)).headers)
     assert fields["x-should-retry"] == "false"

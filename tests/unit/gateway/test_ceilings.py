@@ -49,8 +49,15 @@ def test_nothing_passes_in_a_window_whose_ceiling_is_not_known() -> None:
 
 def test_a_users_ceiling_holds_for_that_user_alone() -> None:
     gate = obeying(LEASE, ceilings=[("ela", "bo", "w1", 0, 10_000, 10)])
-    assert ask(gate, 1000, "ela", 11, user="bo").state == "ended"
+    refused = ask(gate, 1000, "ela", 11, user="bo")
+    assert refused.denial == ("quota", 10_000, False, 10, "bo")
     assert ask(gate, 1000, "ela", 11, user="cy").state == "admitted"
+
+
+def test_the_tenants_ceiling_refuses_in_nobodys_name() -> None:
+    gate = obeying(LEASE, ceilings=[ONE, ("ela", "bo", "w1", 0, 10_000, 200)])
+    refused = ask(gate, 1000, "ela", 101, user="bo")
+    assert refused.denial == ("quota", 10_000, False, 100, "")
 
 
 def test_what_was_spent_before_the_first_ceiling_came_counts() -> None:

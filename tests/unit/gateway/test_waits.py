@@ -1,3 +1,7 @@
+from dataclasses import replace
+
+import pytest
+
 from tests.unit.gateway.made import (
     EPOCH_MS,
     POOL,
@@ -7,8 +11,10 @@ from tests.unit.gateway.made import (
     give,
     obeying,
     reason,
+    roster,
     settle,
 )
+from tokenweir.errors import BadRecord
 from tokenweir.gateway.pool import PoolGate
 
 LEASE = ("gua", 100, 100, 100)
@@ -167,3 +173,24 @@ def test_another_priority_moves_a_waiting_request() -> None:
     gate.subjects["gua"].bucket.level = 10**9
     gate.subjects["gua"].bucket.burst = 10**9
     assert gate.serve(1003) == [firsts[0], firsts[1], third, second]
+
+
+def test_a_users_weight_comes_with_the_roster_and_holds_for_those_who_wait() -> None:
+    gate = obeying(LEASE)
+    ask(gate, 1000, "gua", 150)
+    #  behind the first of each weigh 100/1 and, once the roster says so, 100/4
+    firsts = [ask(gate, 1001, "gua", 100, user=user, priority=1) for user in "ab"]
+    light, heavy = (ask(gate, 1002, "gua", 100, user=user, priority=1) for user in "ab")
+    weights = {"user_tenant": ["gua"], "user": ["b"], "user_weight": [4]}
+    gate.hear(replace(roster(version=2), **weights), 1003)  # type: ignore[arg-type]
+    gate.subjects["gua"].bucket.level = gate.subjects["gua"].bucket.burst = 10**9
+    gate.lines.touch_all(1003)
+    assert gate.serve(1003) == [*firsts, heavy, light]
+
+
+def test_a_user_that_weighs_nothing_is_refused_with_the_whole_roster() -> None:
+    gate = obeying(LEASE)
+    weights = {"user_tenant": ["gua"], "user": ["b"], "user_weight": [0]}
+    with pytest.raises(BadRecord, match="user_weight has 0"):
+        gate.hear(replace(roster(version=2), **weights), 1003)  # type: ignore[arg-type]
+    assert gate.user_weights == {}
