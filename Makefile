@@ -30,7 +30,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix $(CODE)
 
 experiments: $(READY) ## what tests try in small, at full size, and figures with their peers
-	TOKENWEIR_STEPS=480000 $(RUN) -m pytest tests/property --timeout 7200
+	TOKENWEIR_STEPS=1000000 $(RUN) -m pytest -n 2 -rP tests/property --timeout 7200
 	$(RUN) -m pytest -m experiment --full --timeout 7200
 	$(RUN) -m bench.ingest
 	$(RUN) -m bench.admission

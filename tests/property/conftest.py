@@ -8,4 +8,4 @@ import pytest
 @pytest.fixture(scope="session")
 def steps() -> int:
     """Events of a random run of pool and gateways."""
-    return int(os.environ.get("TOKENWEIR_STEPS", "50000"))
+    return int(os.environ.get("TOKENWEIR_STEPS", "10000"))

@@ -4,8 +4,9 @@ Random runs of the core and four gateways that obey PROTOCOL: records lost, late
 repeated and reordered; gateways cut off one way or both, closed, killed and new; capacity that
 drops and rises; tenants suspended, removed and back; the pool restored from its rows. The checks
 are in `World`: after a drop leases fit again in one lease life, and what silent gateways have as
-floors (also those that come back with no more than that) in the floors' own. The last three tests
-show that the checks would find a rule that is missing.
+floors (also those that come back with no more than that) in the floors' own; sequences, in the
+lives of floors and the longest request; and in `Floors`: the core has its floors, reclaims leave
+borrowers 1 - β. The last three tests show that the checks would find a rule that is missing.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,6 +30,8 @@ def test_gateways_never_may_spend_more_than_the_capacity(seed: int, steps: int) 
     assert world.decisions > steps // RUNS // 60  # it went on deciding
     assert world.most > 3_000_000  # and gave most of what there was
     assert world.most_running > 150
+    print(f"{steps // RUNS} steps, {world.decisions} decisions, {world.floors.reclaims} reclaims")
+    print("violations: 0")
 
 
 def test_without_the_largest_issue_since_applied_the_capacity_is_exceeded(

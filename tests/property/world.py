@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tests.pools import START, pool_with, report, spec, tenant
+from tests.property.floors import Floors
 from tests.property.gateways import Clock, ControlRecord, ModelGateway, Spending
 from tokenweir.core.pool import Pool
 from tokenweir.core.step import Decided, advance, fold
 from tokenweir.records.control import GatewayLeases
 from tokenweir.records.journal import DecisionEntry
-from tokenweir.records.spec import UNKNOWN, PoolSpec
+from tokenweir.records.spec import UNKNOWN, PoolSpec, TuningTerms
 from tokenweir.records.usage import CapacityReport, UsageReport
 from tokenweir.rows import from_rows, to_rows
 
@@ -33,6 +34,7 @@ SPEC = replace(
         lease_ms=LEASE_MS,
         floor_ms=FLOOR_MS,
         sequences=SEQUENCES,
+        tuning=TuningTerms(10_000, 20_000, 0, 950_000, 2_000_000),
     ),
     longest_request_ms=LONGEST_MS,
 )
@@ -57,6 +59,7 @@ class World:
         self.sequences = [(START - FLOOR_MS, SEQUENCES)]
         self.most_running = 0
         self.leased: dict[str, int] = {}
+        self.floors = Floors()
         self.given = 0
         self.gateways: dict[str, ModelGateway] = {}
         self.appetite: dict[str, dict[str, int]] = {}
@@ -211,6 +214,7 @@ class World:
         entry = decided.entries[0].body
         assert isinstance(entry, DecisionEntry)
         self.leased = dict(zip(entry.tenants.tenant, entry.tenants.leased, strict=True))
+        self.floors.check(entry, self.pool)
         given = sum(entry.gateways.leased)
         ceiling = decision.capacity * self.spec.ceiling // 1_000_000
         self._expect(decision.granted, ceiling, "the grants")
