@@ -16,13 +16,12 @@ from tokenweir.core.pool import (
     COUNTERS,
     GAUGES,
     NORMAL,
-    TALLIES,
     Gateway,
     Issue,
     Pool,
-    Tally,
     new_pool,
 )
+from tokenweir.core.tally import TALLIES, Tally
 from tokenweir.core.terms import Ints, terms_of
 from tokenweir.core.tier import TierState
 from tokenweir.core.window import Window

@@ -27,7 +27,7 @@ from tokenweir.core.rations import capped
 from tokenweir.core.reclaim import loans
 from tokenweir.core.revoke import in_flight, is_revoked, revoked
 from tokenweir.core.smooth import debt, decay
-from tokenweir.core.terms import Bools, Ints
+from tokenweir.core.terms import ELASTIC, Bools, Ints, Terms
 from tokenweir.core.tier import next_tier, restarted
 from tokenweir.core.tuning import limited, tune
 from tokenweir.core.weights import weights
@@ -61,106 +61,174 @@ class Verdict:
     guarded: Guarded  # and how it is kept
 
 
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a decision starts from; arrays of shape (tenants,)."""
+
+    measures: Measures
+    was: Tier
+    breaker_was: BreakerState
+    tuned: tuple[AuditEntry, ...]
+    spec: PoolSpec  # as it is tuned
+    terms: Terms  # as they are tuned
+    weight: Ints
+    by_tier: Ints  # what the tier does to each
+    action: Ints  # and the breaker
+    stopped: Bools  # whose work stands revoked
+    present: Bools  # who was there lately
+    rationed: Rationed
+    wanted: Ints  # the demand, as far as quotas allow it
+
+    @property
+    def held_back(self) -> Ints:
+        """What is done to each, those included whose work stands revoked."""
+        return np.where(self.stopped, REFUSE, self.action)
+
+    @property
+    def probing(self) -> Ints:
+        """The same for the probes of a breaker that is half open."""
+        return np.where(self.stopped, REFUSE, self.by_tier)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The rates that a decision may grant, milli-tokens/s."""
+
+    capacity: int
+    ceiling: int
+    pots: int
+
+    @property
+    def available(self) -> int:
+        """What the ceiling leaves beside the pots."""
+        return self.ceiling - self.pots
+
+
 def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
     """Decide for the boundary `at_ms`; `skipped` boundaries before it had no message (T2)."""
-    seen_now = measure(pool, spec, at_ms, skipped)
-    pool.level = _smooth_level(pool.level, seen_now.level_now, spec.ewma, skipped)
-    pool.total = _smooth_level(pool.total, seen_now.total, spec.ewma, skipped)
+    now = _situation(pool, spec, at_ms, skipped)
+    capacity = pool.capacity.tokens_per_s
+    budget = Budget(capacity, capacity * spec.ceiling // ONE, capacity * spec.pots // ONE)
+    granted, probe = _granted(pool, now, budget, at_ms)
+    places = _places(pool, now, probe)
+    leased = lease(
+        pool, now.spec, granted.grant, now.weight, at_ms, budget.pots, budget.ceiling, places
+    )
+    guarded = guard_quotas(pool, now.spec, at_ms, now.rationed, leased, now.present)
+    is_closed = pool.breaker.breaker == "closed"
+    less = np.maximum(pool.tally.borrowed - granted.borrowed, 0)
+    grown = np.maximum(granted.floor - pool.tally.floor, 0)
+    verdict = Verdict(
+        at_ms=at_ms,
+        measures=now.measures,
+        was=now.was,
+        breaker_was=now.breaker_was,
+        tuned=now.tuned,
+        alpha=now.spec.alpha,
+        probe_rate=probe,
+        cut=np.zeros_like(less) if is_closed else less,
+        weight=now.weight,
+        action=now.action,
+        available=budget.available,
+        grants=granted,
+        occupancies=places,
+        leased=leased,
+        taken=np.where((now.wanted > granted.grant) & is_closed, less, 0),
+        grown=grown,
+        revoked=_stopped(pool, now, granted, bool(grown.any())),
+        rationed=now.rationed,
+        guarded=guarded,
+    )
+    _remember(pool, now, verdict, skipped)
+    return verdict
+
+
+def _situation(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Situation:
+    """Close the interval, and find tier, breaker, tuning and quotas."""
+    seen = measure(pool, spec, at_ms, skipped)
+    pool.level = _smooth_level(pool.level, seen.level_now, spec.ewma, skipped)
+    pool.total = _smooth_level(pool.total, seen.total, spec.ewma, skipped)
     was, breaker_was = tier_of(pool), pool.breaker
     _next_tier(pool, spec, at_ms)
     changes = tune(pool, spec, at_ms)
-    spec, tally = tuned(spec, pool.tuning), pool.tally
-    terms = limited(pool.terms, tally.limit)
-    weight = weights(terms, spec.weights, tally.burst, tally.debt)
+    spec = tuned(spec, pool.tuning)
+    terms = limited(pool.terms, pool.tally.limit)
     by_tier = actions_of(tuple(spec.classes), tier_of(pool), terms.rank)
-    action = narrowed(pool.breaker.breaker, spec.breaker.refuses, by_tier)
-    capacity = pool.capacity.tokens_per_s
-    ceiling = capacity * spec.ceiling // ONE
-    pots = capacity * spec.pots // ONE
     rationed = ration_quotas(pool, spec, at_ms, skipped)
-    wanted = np.minimum(seen_now.demand, rationed.cap)
-    is_stopped = is_revoked(tally.revoked_ms, at_ms)
-    held_back = np.where(is_stopped, REFUSE, action)
-    present = (seen_now.demand > 0) | (seen_now.used > 0)
-    lent = loans(
-        tally.borrowed,
-        tally.floor,
-        tally.lost_ms,
-        tally.gained_ms,
-        terms,
-        spec.reclaim,
-        pool.boundary_ms,
-        at_ms,
-    )
-    granted = grants(
-        ceiling - pots,
-        wanted,
-        weight,
-        capped(terms, rationed.cap),
-        spec,
-        held_back,
-        present,
-        tally.carry,
-        capacity,
-        lent,
-    )
-    free = ceiling - pots - int(granted.grant.sum())
-    probe = probe_rate(pool.breaker.breaker, spec.breaker, capacity, free)
-    probing = np.where(is_stopped, REFUSE, by_tier)
-    granted = _with_probes(granted, probes(probe, wanted, granted.grant, weight, terms, probing))
-    served = np.minimum(granted.grant, wanted)
-    owed = terms.of_class(2, 2)
-    paid = debt(tally.debt, wanted, served, terms.baseline, spec.debt_gain)
-    paid = decay(paid, spec.debt_gain, skipped)
-    placed = probing if probe else held_back  # probes need places to run in
-    occupancies = tuple(
-        occupancy(pool, spec, kind, wanted, weight, placed, present, spec.ceiling)
-        for kind, wanted in enumerate((seen_now.sequences, seen_now.kv))
-    )
-    leased = lease(pool, spec, granted.grant, weight, at_ms, pots, ceiling, occupancies)
-    guarded = guard_quotas(pool, spec, at_ms, rationed, leased, present)
-    short = wanted > granted.grant
-    is_closed = pool.breaker.breaker == "closed"
-    less = np.maximum(tally.borrowed - granted.borrowed, 0)
-    grown = np.maximum(granted.floor - tally.floor, 0)
-    stopped = revoked(
-        terms,
-        in_flight([gateway.gauges for gateway in pool.gateways.values()], len(terms.names)),
-        seen_now.demand,
-        tally.grant,
-        granted.grant,
-        bool(grown.any()),
-        by_tier == REFUSE,
-    )
-    stopped &= ~is_stopped
-    tally.revoked_ms[stopped] = at_ms + spec.reclaim.resume_ms
-    verdict = Verdict(
-        at_ms=at_ms,
-        measures=seen_now,
+    return Situation(
+        measures=seen,
         was=was,
         breaker_was=breaker_was,
         tuned=changes,
-        alpha=spec.alpha,
-        probe_rate=probe,
-        cut=np.zeros_like(less) if is_closed else less,
-        weight=weight,
-        action=action,
-        available=ceiling - pots,
-        grants=granted,
-        occupancies=occupancies,
-        leased=leased,
-        taken=np.where(short & is_closed, less, 0),
-        grown=grown,
-        revoked=stopped,
+        spec=spec,
+        terms=terms,
+        weight=weights(terms, spec.weights, pool.tally.burst, pool.tally.debt),
+        by_tier=by_tier,
+        action=narrowed(pool.breaker.breaker, spec.breaker.refuses, by_tier),
+        stopped=is_revoked(pool.tally.revoked_ms, at_ms),
+        present=(seen.demand > 0) | (seen.used > 0),
         rationed=rationed,
-        guarded=guarded,
+        wanted=np.minimum(seen.demand, rationed.cap),
     )
+
+
+def _granted(pool: Pool, now: Situation, budget: Budget, at_ms: int) -> tuple[Grants, int]:
+    """The grants, probes included, and the rate of all probes together."""
+    granted = grants(
+        budget.available,
+        now.wanted,
+        now.weight,
+        capped(now.terms, now.rationed.cap),
+        now.spec,
+        now.held_back,
+        now.present,
+        pool.tally.carry,
+        budget.capacity,
+        loans(pool.tally, now.terms, now.spec.reclaim, pool.boundary_ms, at_ms),
+    )
+    free = budget.available - int(granted.grant.sum())
+    probe = probe_rate(pool.breaker.breaker, now.spec.breaker, budget.capacity, free)
+    more = probes(probe, now.wanted, granted.grant, now.weight, now.terms, now.probing)
+    grant, borrowed = granted.grant + more, granted.borrowed + more
+    return replace(granted, grant=grant, borrowed=borrowed), probe
+
+
+def _places(pool: Pool, now: Situation, probe: int) -> tuple[Occupancy | None, ...]:
+    """What may be occupied of sequences and of the KV cache; probes need places to run in."""
+    action = now.probing if probe else now.held_back
+    return tuple(
+        occupancy(pool, now.spec, kind, wanted, now.weight, action, now.present, now.spec.ceiling)
+        for kind, wanted in enumerate((now.measures.sequences, now.measures.kv))
+    )
+
+
+def _stopped(pool: Pool, now: Situation, granted: Grants, pressed: bool) -> Bools:
+    """Whose running work this decision stops."""
+    gauges = [gateway.gauges for gateway in pool.gateways.values()]
+    stopped = revoked(
+        now.terms,
+        in_flight(gauges, len(now.terms.names)),
+        now.measures.demand,
+        pool.tally.grant,
+        granted.grant,
+        pressed,
+        now.by_tier == REFUSE,
+    )
+    return stopped & ~now.stopped
+
+
+def _remember(pool: Pool, now: Situation, verdict: Verdict, skipped: int) -> None:
+    """Keep what the next decision needs of this one."""
+    tally, granted = pool.tally, verdict.grants
+    tally.revoked_ms[verdict.revoked] = verdict.at_ms + now.spec.reclaim.resume_ms
     if verdict.taken.any() and verdict.grown.any():
-        tally.lost_ms[verdict.taken > 0] = at_ms
-        tally.gained_ms[verdict.grown > 0] = at_ms
-    tally.debt = np.where(owed, paid, 0)
+        tally.lost_ms[verdict.taken > 0] = verdict.at_ms
+        tally.gained_ms[verdict.grown > 0] = verdict.at_ms
+    served = np.minimum(granted.grant, now.wanted)
+    gain = now.spec.debt_gain
+    owed = decay(debt(tally.debt, now.wanted, served, now.terms.baseline, gain), gain, skipped)
+    tally.debt = np.where(now.terms.of_class(ELASTIC, ELASTIC), owed, 0)
     tally.grant, tally.floor, tally.borrowed = granted.grant, granted.floor, granted.borrowed
-    return verdict
 
 
 def tier_of(pool: Pool) -> Tier:
@@ -175,11 +243,6 @@ def _next_tier(pool: Pool, spec: PoolSpec, at_ms: int) -> None:
     pool.breaker = next_breaker(pool.breaker, seen, spec.breaker, spec.tiers, at_ms)
     if was != "closed" and pool.breaker.breaker == "closed":
         pool.tier = restarted(pool.tier, at_ms)
-
-
-def _with_probes(granted: Grants, leased: Ints) -> Grants:
-    grant, borrowed = granted.grant + leased, granted.borrowed + leased
-    return replace(granted, grant=grant, borrowed=borrowed)
 
 
 def _smooth_level(before: int, now: int, gain: int, skipped: int) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 from tokenweir.core.alpha import UNTUNED, TuningState
 from tokenweir.core.breaker import CLOSED, NOTHING_ENDED, BreakerState, Outcomes
 from tokenweir.core.quotas import Quotas, no_quotas
+from tokenweir.core.tally import Tally, new_tally
 from tokenweir.core.terms import Ints, Terms, terms_of
 from tokenweir.core.tier import TierState
 from tokenweir.core.window import Window, new_window
@@ -76,45 +77,6 @@ class Gateway:
 
 
 @dataclass(slots=True)
-class Tally:
-    """Per-tenant figures that live from decision to decision; arrays of shape (tenants,)."""
-
-    refused: Ints  # requests since the last decision
-    waits: Ints  # ms since the last decision
-    rate: Ints  # smoothed use, milli-tokens/s
-    refusals: Ints  # smoothed, thousandths of a request per second
-    wait: Ints  # smoothed, ms per decision
-    burst: Ints  # smoothed excess over the baseline, millionths of it
-    debt: Ints  # millionths of the baseline
-    carry: Ints  # what rounding took, millionths
-    grant: Ints  # of the last decision, milli-tokens/s
-    floor: Ints  # of the last decision, milli-tokens/s
-    borrowed: Ints  # of the last decision, milli-tokens/s
-    lost_ms: Ints  # when a reclaim last took from it
-    gained_ms: Ints  # when a reclaim last gave to it
-    revoked_ms: Ints  # until when its work is revoked
-    sequences: Ints  # smoothed, thousandths
-    kv: Ints  # smoothed, MiB
-    carry_sequences: Ints  # what rounding took, millionths
-    carry_kv: Ints  # the same
-    ended: Ints  # requests since the last decision
-    failed: Ints  # of these
-    looked_ended: Ints  # requests since the tuning's last look
-    looked_refused: Ints  # the same
-    looked_spent: Ints  # charged tokens since then
-    looked_wait: Ints  # ms since then
-    limit: Ints  # tuned: times the quotas and the borrow cap, millionths; 0 is one
-    limit_was: Ints  # before its last change, while that is on trial; else 0
-    limit_ms: Ints  # of its last change; 0: none
-    limit_asked: Ints  # what asked for the change on trial, millionths
-    raised_at: Ints  # what asked for raising when it did not help; 0: nothing
-    lowered_at: Ints  # the same of lowering
-
-
-TALLIES = tuple(Tally.__dataclass_fields__)
-
-
-@dataclass(slots=True)
 class Pool:
     """One pool. `advance` and `fold` of `core.step` change it; nothing else does."""
 
@@ -147,8 +109,3 @@ class Pool:
 def new_pool(name: str) -> Pool:
     """A pool of which nothing is known yet."""
     return Pool(name)
-
-
-def new_tally(tenants: int) -> Tally:
-    """A tally of so many tenants, all zero."""
-    return Tally(*(np.zeros(tenants, dtype=np.int64) for _ in TALLIES))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tokenweir.core import ONE
+from tokenweir.core.tally import Tally
 from tokenweir.core.terms import ELASTIC, Ints, Terms
 from tokenweir.records.spec import ReclaimTerms
 
@@ -22,28 +23,19 @@ class Loans:
     kept: Ints  # what a reclaim must leave each borrower
 
 
-def loans(
-    borrowed: Ints,
-    floor: Ints,
-    lost_ms: Ints,
-    gained_ms: Ints,
-    terms: Terms,
-    reclaim: ReclaimTerms,
-    before_ms: int,
-    at_ms: int,
-) -> Loans:
+def loans(tally: Tally, terms: Terms, reclaim: ReclaimTerms, before_ms: int, at_ms: int) -> Loans:
     """What must be left to whom at `at_ms`; the last decision was at `before_ms`.
 
     Spot and preemptible keep nothing. A borrower rests for the cool-down after a reclaim took from
     it, unless the last decision took already and goes on, and after it gained from one itself: so
     two tenants cannot take from each other in turn.
     """
-    goes_on = (lost_ms == before_ms) & (before_ms > 0)
-    rests = (at_ms - lost_ms < reclaim.cool_down_ms) & ~goes_on
-    rests |= at_ms - gained_ms < reclaim.cool_down_ms
-    remainder = borrowed - borrowed * reclaim.beta // ONE
-    kept = np.where(rests, borrowed, remainder)
-    return Loans(borrowed, floor, np.where(terms.of_class(ELASTIC), kept, 0))
+    goes_on = (tally.lost_ms == before_ms) & (before_ms > 0)
+    rests = (at_ms - tally.lost_ms < reclaim.cool_down_ms) & ~goes_on
+    rests |= at_ms - tally.gained_ms < reclaim.cool_down_ms
+    remainder = tally.borrowed - tally.borrowed * reclaim.beta // ONE
+    kept = np.where(rests, tally.borrowed, remainder)
+    return Loans(tally.borrowed, tally.floor, np.where(terms.of_class(ELASTIC), kept, 0))
 
 
 def no_loans(tenants: int) -> Loans:

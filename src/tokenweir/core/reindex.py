@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tokenweir.core.pool import TALLIES, Pool, Tally
+from tokenweir.core.pool import Pool
+from tokenweir.core.tally import TALLIES, Tally
 from tokenweir.core.terms import Ints, Terms
 from tokenweir.core.window import Window, new_window
 

@@ -33,7 +33,8 @@ def revoked(
     decision gave floors back to owners; `refused`: the tenant's class gets nothing in this tier.
     """
     taken = (before > 0) & (grant < before) & (grant * LEAST_PART < demand)
-    return (terms.rank == PREEMPTIBLE) & (running > 0) & ((taken & pressed) | refused)
+    stopped: Bools = (terms.rank == PREEMPTIBLE) & (running > 0) & ((taken & pressed) | refused)
+    return stopped
 
 
 def in_flight(gauges: list[Ints], tenants: int) -> Ints:
