@@ -1,11 +1,13 @@
 """Fold one record of the usage topic into its pool; the pool's time has been moved already."""
 
+from operator import attrgetter
+
 import numpy as np
 
 from tokenweir.core import ONE
 from tokenweir.core.apply import take_up
 from tokenweir.core.issued import confirm
-from tokenweir.core.pool import GAUGES, Gateway, Pool
+from tokenweir.core.pool import COUNTERS, GAUGES, Gateway, Pool
 from tokenweir.core.quotas import count, give, share_of
 from tokenweir.core.schedule import in_force
 from tokenweir.core.sound import CAPACITY, CEILING, check_bounds, check_spec
@@ -42,6 +44,11 @@ LOWEST = np.where(np.isin(COLUMNS, SIGNED)[:, None], -HIGHEST, 0)
 # Parts of `COLUMNS`: the first and the last make up `pool.COUNTERS`, with the charge between them.
 ENDED, TOKENS, HELD_BACK = slice(1, 6), slice(3, 6), slice(6, 9)
 PLACE = {name: place for place, name in enumerate(COLUMNS)}
+READ = attrgetter(*COLUMNS)
+# What a gateway and the tally take note of, besides what was spent.
+RECENT = [PLACE[name] for name in ("refused_tokens", "refused", "wait_ms", "requests", "errors")]
+# The rows of counters and of gauges, to place them in arrays that are looked at as flat.
+COUNTER, GAUGE = (np.arange(len(names))[:, None] for names in (COUNTERS, GAUGES))
 
 
 def fold_report(pool: Pool, report: UsageReport, append_ms: int) -> None:
@@ -144,11 +151,11 @@ def _table(totals: Totals, rows: int) -> Ints:
     """The columns of a report as one array of shape (columns, rows), checked."""
     table = np.zeros((len(COLUMNS), rows), dtype=np.int64)
     places, columns = [], []
-    for place, name in enumerate(COLUMNS):
-        values = getattr(totals, name)
+    for place, values in enumerate(READ(totals)):
         if not values:
             continue
         if len(values) != rows:
+            name = COLUMNS[place]
             raise BadRecord(f"totals.{name} has {len(values)} rows: 0 or {rows} are allowed")
         places.append(place)
         columns.append(values)
@@ -156,9 +163,9 @@ def _table(totals: Totals, rows: int) -> Ints:
         table[places] = np.array(columns, dtype=np.int64).reshape(len(columns), rows)
     except OverflowError as error:
         raise BadRecord(f"totals has a number of more than 64 bits: {error}") from error
-    wrong = np.argwhere((table < LOWEST) | (table > HIGHEST))
-    if len(wrong):
-        place, row = wrong[0].tolist()
+    wrong = (table < LOWEST) | (table > HIGHEST)
+    if wrong.any():
+        place, row = np.argwhere(wrong)[0].tolist()
         least, most = int(LOWEST[place, 0]), int(HIGHEST[place, 0])
         raise BadRecord(
             f"totals.{COLUMNS[place]} has {table[place, row]}: {least} to {most} is allowed"
@@ -183,17 +190,26 @@ def _gateway(pool: Pool, name: str) -> Gateway:
 def _count(pool: Pool, gateway: Gateway, tenants: Ints, table: Ints, cut_ms: int) -> None:
     charged = _charged(pool, table)
     counters = np.concatenate([table[ENDED], charged[None], table[HELD_BACK]])
-    np.add.at(pool.totals, tenants, counters.T)
+    place = tenants * len(COUNTERS) + COUNTER
+    # NumPy adds to a flat array in a fraction of the time.
+    np.add.at(pool.totals.reshape(-1), place.ravel(), counters.ravel())
     event_ms = np.minimum(cut_ms - table[PLACE["age_ms"]], pool.clock_ms)
     add_tokens(pool.window, tenants, event_ms, charged)
     recent = _recent(pool, event_ms)
-    now = tenants[recent]
-    np.add.at(gateway.spent, now, np.maximum(charged[recent], 0))
-    np.add.at(gateway.refused, now, table[PLACE["refused_tokens"], recent])
-    np.add.at(pool.tally.refused, now, table[PLACE["refused"], recent])
-    np.add.at(pool.tally.waits, now, table[PLACE["wait_ms"], recent])
-    np.add.at(pool.tally.ended, now, table[PLACE["requests"], recent])
-    np.add.at(pool.tally.failed, now, table[PLACE["errors"], recent])
+    if not np.all(recent):
+        tenants, table, charged = tenants[recent], table[:, recent], charged[recent]
+    np.add.at(gateway.spent, tenants, np.maximum(charged, 0))
+    sums = (
+        gateway.refused,
+        pool.tally.refused,
+        pool.tally.waits,
+        pool.tally.ended,
+        pool.tally.failed,
+    )
+    filled: list[bool] = np.any(table, axis=1).tolist()
+    for added, row in zip(sums, RECENT, strict=True):
+        if filled[row]:
+            np.add.at(added, tenants, table[row])
 
 
 def _count_quotas(pool: Pool, report: UsageReport, tenants: Ints, table: Ints, cut_ms: int) -> None:
@@ -215,7 +231,10 @@ def _charged(pool: Pool, table: Ints) -> Ints:
     weights = pool.spec.token_weights if pool.spec else None
     by_kind = (weights.uncached, weights.cached, weights.out) if weights else UNWEIGHTED
     uncached, cached, out = table[TOKENS]
-    charged: Ints = (uncached * by_kind[0] + cached * by_kind[1] + out * by_kind[2]) // ONE
+    if by_kind == UNWEIGHTED:
+        charged: Ints = uncached + cached + out
+    else:
+        charged = (uncached * by_kind[0] + cached * by_kind[1] + out * by_kind[2]) // ONE
     return charged
 
 
@@ -230,8 +249,10 @@ def _gauge(gateway: Gateway, tenants: Ints, table: Ints, more: bool) -> None:
     """Gauges are whole in each complete report: what is absent is 0 (R2)."""
     if not gateway.more:
         gateway.filling[:] = 0
-    for gauge, column in zip(gateway.filling, table[-len(GAUGES) :], strict=True):
-        np.add.at(gauge, tenants, column)
+    held = table[-len(GAUGES) :]
+    if held.any():
+        place = tenants + gateway.tenants * GAUGE
+        np.add.at(gateway.filling.reshape(-1), place.ravel(), held.ravel())
     gateway.more = more
     if not more:
         gateway.gauges, gateway.filling = gateway.filling, gateway.gauges

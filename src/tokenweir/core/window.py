@@ -39,12 +39,14 @@ def new_window(tenants: int, window_s: int, grace_s: int) -> Window:
 def roll(window: Window, now_ms: int) -> None:
     """Make room for the second in which `now_ms` lies: what falls out of the ring is cleared."""
     now_s = now_ms // 1000
+    if now_s <= window.newest:
+        return
     seconds = window.flows.shape[1]
     first = max(window.newest + 1, now_s - seconds + 1)
     stale = [second % seconds for second in range(first, now_s + 1)]
     window.tokens[:, stale] = 0
     window.flows[:, stale] = 0
-    window.newest = max(window.newest, now_s)
+    window.newest = now_s
 
 
 def add_tokens(window: Window, tenants: Ints, event_ms: Ints, charged: Ints) -> None:
@@ -53,7 +55,9 @@ def add_tokens(window: Window, tenants: Ints, event_ms: Ints, charged: Ints) -> 
     second = event_ms // 1000
     fits = (second > window.newest - seconds) & (second <= window.newest)
     place = tenants * seconds + second % seconds
-    np.add.at(window.tokens.reshape(-1), place[fits], charged[fits])
+    if not fits.all():
+        place, charged = place[fits], charged[fits]
+    np.add.at(window.tokens.reshape(-1), place, charged)
 
 
 def add_flow(window: Window, rates: Ints, since_ms: int, until_ms: int) -> None:
