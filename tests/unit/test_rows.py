@@ -12,9 +12,10 @@ from tests.property.long_log import mixed
 from tokenweir.core.pool import Pool, new_pool
 from tokenweir.core.step import advance
 from tokenweir.errors import BadRecord
+from tokenweir.records.rows import BlockRow
 from tokenweir.records.usage import CapacityReport
 from tokenweir.rows import BLOCK, from_rows, to_rows
-from tokenweir.wire import encode
+from tokenweir.wire import decode_as, encode
 
 
 def busy_pool(tenants: int = 3) -> Pool:
@@ -112,6 +113,16 @@ def test_a_row_that_lacks_is_noticed(key: str) -> None:
     del rows[key]
     with pytest.raises(KeyError):
         from_rows(rows)
+
+
+def test_rows_of_before_a_column_was_added_are_restored_with_zeros() -> None:
+    rows = to_rows(busy_pool())
+    block = decode_as(BlockRow, rows["ewma/chat/00000"])
+    values = np.frombuffer(block.values, "<i8").reshape(-1, block.columns)[:, :10]
+    old = BlockRow(block.tenant, 10, values.tobytes())
+    pool = from_rows({**rows, "ewma/chat/00000": encode(old)})
+    assert pool.tally.borrowed.any()
+    assert not pool.tally.limit.any()
 
 
 def test_rows_of_two_pools_are_refused() -> None:
