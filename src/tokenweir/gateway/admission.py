@@ -7,8 +7,8 @@ lease or starter pot.
 from typing import TYPE_CHECKING
 
 from tokenweir.gateway.bucket import Bucket
-from tokenweir.gateway.ceilings import Window
 from tokenweir.gateway.pot import allowance
+from tokenweir.gateway.quotas import over_quota, windows_of
 from tokenweir.gateway.reasons import Denial, Reason
 from tokenweir.gateway.request import Request
 from tokenweir.gateway.stance import CORE, Stance
@@ -40,7 +40,7 @@ def admit(gate: "PoolGate", request: Request, now_ms: int) -> Denial | None:
         if denial is not None:
             return denial
     if subject.meter is not None or subject.user_meters is not None:
-        denial = _over_quota(gate, request, subject, pool_ms)
+        denial = over_quota(gate, request, subject, pool_ms)
         if denial is not None:
             return denial
     bucket = subject.bucket
@@ -76,7 +76,7 @@ def charge(
         gate.pot_kv_bytes += request.kv_bytes
     tokens = cost // 1000
     if subject.meter is not None or subject.user_meters is not None:
-        request.windows = _windows(subject, request.user, pool_ms)
+        request.windows = windows_of(gate, subject, request.user, pool_ms)
         for window in request.windows:
             window.spent += tokens
     request.held = cost
@@ -131,29 +131,6 @@ def _crowded_pot(gate: "PoolGate", request: Request) -> Denial | None:
     if leases.pot_kv_limit >= 0 and request.kv_bytes > free:
         return Denial("kv_bytes", None, True, max(free, 0))
     return None
-
-
-def _over_quota(
-    gate: "PoolGate", request: Request, subject: Subject, pool_ms: int
-) -> Denial | None:
-    tokens = -(-request.cost // 1000)
-    users = subject.user_meters or {}
-    for user, meter in (("", subject.meter), (request.user, users.get(request.user))):
-        window = meter.at(pool_ms) if meter is not None else None
-        if meter is not None and window is None:
-            return Denial("quota", gate.interval_ms, False, 0, user)
-        if window is not None and window.spent + tokens > window.tokens:
-            # The window's end, plus one interval for the next ceiling to arrive (Q3).
-            retry_ms = window.ends_ms - pool_ms + gate.interval_ms
-            return Denial("quota", retry_ms, False, window.left, user)
-    return None
-
-
-def _windows(subject: Subject, user: str, pool_ms: int) -> tuple[Window, ...]:
-    users = subject.user_meters or {}
-    meters = (subject.meter, users.get(user))
-    found = (meter.at(pool_ms) for meter in meters if meter is not None)
-    return tuple(window for window in found if window is not None)
 
 
 def _otherwise(

@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from tokenweir.records.control import GatewayLeases
 
+# The user whose ceilings hold for each user that has none of its own.
+EVERYBODY = "*"
+
 
 class Ceiling(NamedTuple):
     """One row of the ceilings in a lease record; `user` is empty for the tenant as a whole."""
@@ -20,13 +23,17 @@ class Ceiling(NamedTuple):
 
 @dataclass(slots=True)
 class Window:
-    """One window of a quota: what may be spent in it here, and what has been."""
+    """One window of a quota: what may be spent in it here, and what has been.
+
+    `short_ms` is when it first lacked tokens since its ceiling last rose, pool time; 0: not yet.
+    """
 
     window_id: str
     starts_ms: int
     ends_ms: int
     tokens: int
     spent: int = 0
+    short_ms: int = 0
 
     @property
     def left(self) -> int:
@@ -35,35 +42,45 @@ class Window:
 
 
 class Meter:
-    """The windows of one tenant's or user's quota, told apart by pool time.
+    """The quotas of one tenant or user, one a cycle: the windows that pool time lies in.
 
-    Where no window covers the moment, the ceiling is not known, and nothing may be spent: a lease
-    carries the next window's ceiling ahead of its start.
+    A cycle is what stands before the `/` of a window's id. Where none of a cycle's windows covers
+    the moment, its ceiling is not known, and nothing may be spent: a lease carries the next
+    window's ceiling ahead of its start.
     """
 
-    __slots__ = ("_windows",)
+    __slots__ = ("_cycles", "_known", "_now", "_rest", "_until_ms")
 
     def __init__(self) -> None:
-        self._windows: tuple[Window, ...] = ()
+        self._known: tuple[Window, ...] = ()  # those that the newest ceilings are of
+        self._rest: tuple[Window, ...] = ()  # others that last, for what was spent in them
+        self._cycles: frozenset[str] = frozenset()
+        self._now: tuple[Window, ...] | None = None
+        self._until_ms = 0  # pool time, which never runs backwards, until which `_now` holds
 
     def set(self, ceilings: Iterable[Ceiling], pool_ms: int) -> None:
         """Obey these ceilings; what was spent in a window that lasts is remembered."""
-        before = {w.window_id: w for w in self._windows if w.ends_ms > pool_ms}
-        for window in before.values():
-            window.tokens = 0
-        renewed = [_renewed(before.pop(c.window_id, None), c) for c in ceilings]
-        self._windows = (*renewed, *before.values())
+        before = {w.window_id: w for w in (*self._known, *self._rest) if w.ends_ms > pool_ms}
+        self._known = tuple(_renewed(before.pop(c.window_id, None), c) for c in ceilings)
+        self._rest = tuple(before.values())
+        self._cycles = frozenset(_cycle(window) for window in self._known)
+        self._until_ms = 0
 
     def lasts(self, pool_ms: int) -> bool:
         """One of its windows has not ended."""
-        return any(window.ends_ms > pool_ms for window in self._windows)
+        return any(window.ends_ms > pool_ms for window in (*self._known, *self._rest))
 
-    def at(self, pool_ms: int) -> Window | None:
-        """The window that pool time lies in."""
-        for window in self._windows:
-            if window.starts_ms <= pool_ms < window.ends_ms:
-                return window
-        return None
+    def at(self, pool_ms: int) -> tuple[Window, ...] | None:
+        """The windows that pool time lies in, one a cycle; None where one of them is not known."""
+        if pool_ms >= self._until_ms:
+            self._now = self._covering(pool_ms)
+            edges = (edge for w in self._known for edge in (w.starts_ms, w.ends_ms))
+            self._until_ms = min((edge for edge in edges if edge > pool_ms), default=pool_ms + 1)
+        return self._now
+
+    def _covering(self, pool_ms: int) -> tuple[Window, ...] | None:
+        found = tuple(w for w in self._known if w.starts_ms <= pool_ms < w.ends_ms)
+        return found if {_cycle(window) for window in found} == self._cycles else None
 
 
 def ceilings(parts: Iterable[GatewayLeases]) -> dict[tuple[str, str], list[Ceiling]]:
@@ -87,5 +104,11 @@ def _renewed(window: Window | None, ceiling: Ceiling) -> Window:
     if window is None:
         return Window(ceiling.window_id, ceiling.starts_ms, ceiling.ends_ms, ceiling.tokens)
     window.starts_ms, window.ends_ms = ceiling.starts_ms, ceiling.ends_ms
+    if ceiling.tokens > window.tokens:
+        window.short_ms = 0
     window.tokens = ceiling.tokens
     return window
+
+
+def _cycle(window: Window) -> str:
+    return window.window_id.rpartition("/")[0]

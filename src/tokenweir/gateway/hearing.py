@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, TypeAlias
 
 from tokenweir.errors import BadRecord
-from tokenweir.gateway.ceilings import Ceiling, Meter, ceilings
+from tokenweir.gateway.ceilings import EVERYBODY, Ceiling, Meter, ceilings
 from tokenweir.gateway.stance import stances
 from tokenweir.gateway.subject import Subject
 from tokenweir.gateway.suspend import stop
@@ -140,7 +140,7 @@ def _bar(gate: "PoolGate", barred: Barred, now_ms: int) -> None:
 def _limit(gate: "PoolGate", found: dict[tuple[str, str], list[Ceiling]], pool_ms: int) -> None:
     """Obey exactly these ceilings; what was spent in a window that lasts is remembered."""
     for subject in gate.limited:
-        subject.meter = subject.user_meters = None
+        subject.meter = subject.user_meters = subject.everybody = None
     gate.meters = {key: meter for key, meter in gate.meters.items() if meter.lasts(pool_ms)}
     gate.limited = []
     for (tenant, user), rows in found.items():
@@ -148,6 +148,9 @@ def _limit(gate: "PoolGate", found: dict[tuple[str, str], list[Ceiling]], pool_m
         if subject is gate.stranger:
             continue
         gate.limited.append(subject)
+        if user == EVERYBODY:
+            subject.everybody, subject.user_meters = rows, subject.user_meters or {}
+            continue
         meter = _meter(gate, subject, user, rows, pool_ms)
         if user:
             subject.user_meters = {**(subject.user_meters or {}), user: meter}
@@ -162,10 +165,10 @@ def _meter(
     if meter is None:
         meter = gate.meters[subject.name, user] = Meter()
         meter.set(rows, pool_ms)
-        window = meter.at(pool_ms)
         # What it spent before its first ceiling came counts, where it is known to be in the window.
-        if window is not None and not user and subject.first_ms >= window.starts_ms:
-            window.spent = subject.spent
+        for window in meter.at(pool_ms) or ():
+            if not user and subject.first_ms >= window.starts_ms:
+                window.spent = subject.spent
         return meter
     meter.set(rows, pool_ms)
     return meter

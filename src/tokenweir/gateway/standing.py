@@ -135,8 +135,8 @@ def _quotas(subject: Subject, user: str, pool_ms: int) -> Iterator[Budget]:
         ("user-quota", users.get(user)),
     )
     for name, meter in meters:
-        window = meter.at(pool_ms) if meter is not None else None
-        if window is not None:
+        windows = meter.at(pool_ms) if meter is not None else None
+        for window in windows or ():
             yield _quota(name, window, pool_ms)
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from tokenweir.gateway.bucket import Bucket
-from tokenweir.gateway.ceilings import Meter
+from tokenweir.gateway.ceilings import Ceiling, Meter
 from tokenweir.gateway.reasons import Reason
 from tokenweir.records.control import BarredReason
 from tokenweir.records.spec import OnSilence
@@ -20,6 +20,7 @@ class Subject:
         "barred_until_ms",
         "bucket",
         "burst",
+        "everybody",
         "first_ms",
         "floor",
         "in_flight",
@@ -56,6 +57,7 @@ class Subject:
         self.allowance: Bucket | None = None  # of the starter pot
         self.meter: Meter | None = None
         self.user_meters: dict[str, Meter] | None = None
+        self.everybody: list[Ceiling] | None = None  # of users without ceilings of their own
         self.announced = False  # that it has no lease has been reported (R3)
         self.sequences = self.kv_bytes = self.in_flight = self.waiting = 0
         self.first_ms = 0  # pool time of the first admission
