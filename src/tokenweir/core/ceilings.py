@@ -16,16 +16,14 @@ def starter(limit: Ints, gateways: int) -> Ints:
     return limit // (STARTERS_TOGETHER * max(gateways, FEWEST))
 
 
-def raised(
-    given: Ints, spent: Ints, wanted: Ints, live: Bools, free: Ints, least: Ints, ahead_ms: int
-) -> Ints:
+def raised(given: Ints, spent: Ints, ahead: Ints, live: Bools, free: Ints, least: Ints) -> Ints:
     """The ceilings after a decision; shapes (gateways, accounts), `live` is (gateways, 1).
 
-    They only rise, and only of gateways that are live: to what each has spent and will ask for in
-    `ahead_ms` (`wanted`, milli-tokens/s), `least` (accounts,) at any rate. Together they grow by
-    at most `free` (accounts,); where that is short, in proportion to what each lacks.
+    They only rise, and only of gateways that are live: to what each has spent and will soon ask for
+    (`ahead`), `least` (accounts,) at any rate. Together they grow by at most `free` (accounts,);
+    where that is short, in proportion to what each lacks.
     """
-    target = spent + np.maximum(wanted * ahead_ms // 1_000_000, least)
+    target = spent + np.maximum(ahead, least)
     lacks = np.where(live, np.maximum(target - given, 0), 0)
     growth = np.minimum(lacks.sum(axis=0), np.maximum(free, 0))
     return given + np.minimum(split(growth, lacks), lacks)

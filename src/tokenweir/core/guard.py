@@ -25,7 +25,7 @@ from tokenweir.core.quotas import (
     Quotas,
     share_of,
 )
-from tokenweir.core.rations import Rations, ahead_ms, next_limits, rate_of
+from tokenweir.core.rations import Rations, next_limits, soon
 from tokenweir.core.terms import Bools, Ints
 from tokenweir.records.spec import PoolSpec
 
@@ -163,12 +163,8 @@ class _Desk:
         if not len(places):
             return
         figures = [self.quotas.shares[name].figures[:, places] for name in self.names]
-        wanted = np.stack(
-            [
-                rate_of(self.quotas.shares[name], places, self.spec.interval_ms)
-                for name in self.names
-            ]
-        )
+        shares = [self.quotas.shares[name] for name in self.names]
+        ahead = np.stack([soon(share, places, self.spec) for share in shares])
         near = self.near[places]
         coming = next_limits(self.quotas)[places]
         for window, limit in ((NOW, self.rations.limit[places]), (AFTER, coming)):
@@ -179,7 +175,7 @@ class _Desk:
             else:
                 free = np.where(near, limit - np.maximum(given, spent).sum(axis=0), 0)
             least = starter(limit, int(self.live.sum()))
-            after = raised(given, spent, wanted, self.live, free, least, ahead_ms(self.spec))
+            after = raised(given, spent, ahead, self.live, free, least)
             for row, name in enumerate(self.names):
                 self.quotas.shares[name].figures[GIVEN.start + window, places] = after[row]
 

@@ -18,8 +18,10 @@ from tokenweir.core.quotas import (
     LENT,
     LIMIT_BEFORE,
     NOW,
+    PEAK,
     SINCE,
     SPENT,
+    WANTED,
     Group,
     Quotas,
     Share,
@@ -110,6 +112,7 @@ def _shift(quotas: Quotas, inside: Bools, old: Group, new: Group) -> None:
 
 
 def _shift_share(share: Share, inside: Bools, skipped: int) -> None:
+    share.figures[PEAK, inside] //= 2  # large requests of long ago are forgotten
     for part in (SPENT, GIVEN):
         windows = share.figures[part]
         kept = 0 if skipped else windows[NOW:, inside]
@@ -156,7 +159,7 @@ def _forget_users(quotas: Quotas) -> None:
         given = share.figures[GIVEN]
         more = given[NOW:] > given[NOW:, accounts.model]
         used |= share.figures[SPENT].any(axis=0) | more.any(axis=0)
-        used |= share.figures[ASKED:].any(axis=0)
+        used |= share.figures[ASKED : WANTED + 1].any(axis=0)
     # A user's accounts come and go together.
     busy = {accounts.keys[place][:2] for place in np.flatnonzero(used).tolist()}
     kept = [place for place, key in enumerate(accounts.keys) if used[place] or key[:2] in busy]

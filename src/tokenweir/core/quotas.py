@@ -19,10 +19,10 @@ from tokenweir.core.terms import Ints, Terms, terms_of
 from tokenweir.records.spec import Capacity, Cycle, PoolSpec, Zone
 
 # The rows of `Share.figures`: by window, then charged and refused tokens since the last decision,
-# and the rate of both, smoothed, in milli-tokens/s.
-SPENT, GIVEN, ASKED, WANTED = slice(0, 3), slice(3, 6), 6, 7
+# the rate of both, smoothed, in milli-tokens/s, and the most that one interval asked for lately.
+SPENT, GIVEN, ASKED, WANTED, PEAK = slice(0, 3), slice(3, 6), 6, 7, 8
 BEFORE, NOW, AFTER = range(3)
-FIGURES = 8
+FIGURES = 9
 # The rows of `Quotas.columns`.
 LIMIT_BEFORE = 0  # of the window before
 LENT = 1  # received from others in this window, or negative: lent to them

@@ -6,7 +6,17 @@ import numpy as np
 
 from tokenweir.core.pool import Pool
 from tokenweir.core.quota_turn import limits
-from tokenweir.core.quotas import ASKED, CEILING_AFTER, GIVEN, NOW, SPENT, WANTED, Quotas, Share
+from tokenweir.core.quotas import (
+    ASKED,
+    CEILING_AFTER,
+    GIVEN,
+    NOW,
+    PEAK,
+    SPENT,
+    WANTED,
+    Quotas,
+    Share,
+)
 from tokenweir.core.smooth import decay, smooth
 from tokenweir.core.terms import UNLIMITED, Ints, Terms
 from tokenweir.records.spec import PoolSpec
@@ -62,11 +72,24 @@ def rate_of(share: Share, places: Ints, interval_ms: int) -> Ints:
     return rate
 
 
+def soon(share: Share, places: Ints, spec: PoolSpec) -> Ints:
+    """What accounts will ask of one gateway before its next ceiling is there, charged tokens.
+
+    Twice what they ever asked for in one interval of late, so that large requests that are far
+    apart find room.
+    """
+    flows = rate_of(share, places, spec.interval_ms) * ahead_ms(spec) // MICRO
+    found: Ints = np.maximum(flows, 2 * share.figures[PEAK, places])
+    return found
+
+
 def _step_wants(share: Share, spec: PoolSpec, skipped: int) -> None:
     asked, wanted = share.figures[ASKED], share.figures[WANTED]
     some = np.flatnonzero((asked > 0) | (wanted > 0))
     if len(some):
         rate = _asked(share, some, spec.interval_ms)
+        peak = share.figures[PEAK]
+        peak[some] = np.maximum(peak[some], np.minimum(asked[some], MOST_RATE))
         wanted[some] = decay(smooth(wanted[some], rate, spec.ewma), spec.ewma, skipped)
 
 
