@@ -1,13 +1,19 @@
 """Capacity that follows the week, in zones whose clocks are changed."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.pools import spec
+from tests.pools import pool_with, spec
+from tokenweir.core.pool import Pool
 from tokenweir.core.schedule import in_force, moment, scheduled
+from tokenweir.core.step import Decided, advance, fold
+from tokenweir.records.journal import AuditEntry
 from tokenweir.records.spec import Capacity, PoolSpec, ScheduledCapacity
+from tokenweir.records.usage import CapacityReport
+from tokenweir.rows import from_rows, to_rows
 from tokenweir.spec.zones import zone_of
 
 HOUR = 60
@@ -122,3 +128,79 @@ def _first(zone: ZoneInfo, shown: datetime) -> int:
 def _exists(local_time: datetime) -> bool:
     back = local_time.astimezone(UTC).astimezone(local_time.tzinfo)
     return back.replace(tzinfo=None) == local_time.replace(tzinfo=None)
+
+
+# A pool on a Friday, 23:59:50 in Berlin: at midnight the weekend begins.
+FRIDAY = at("2027-01-15T23:59:50+01:00")
+MIDNIGHT = FRIDAY + 10_000
+WEEKEND = rules((0, 8_000), (SATURDAY, 3_000))
+
+
+def capacity_audits(decided: Decided | None) -> list[AuditEntry]:
+    assert decided is not None
+    bodies = [entry.body for entry in decided.entries]
+    return [body for body in bodies if isinstance(body, AuditEntry) and body.kind == "capacity"]
+
+
+def decide(pool: Pool, at_ms: int) -> Decided:
+    decided = advance(pool, at_ms)
+    assert decided is not None
+    return decided
+
+
+def test_when_a_spec_is_applied_the_entry_in_force_holds() -> None:
+    first = decide(pool_with(WEEKEND, FRIDAY), FRIDAY + 1_000)
+    assert first.decision.capacity == 8_000_000
+    assert [audit.why for audit in capacity_audits(first)] == ["the capacity changed, by the spec"]
+
+
+def test_the_boundary_that_passes_an_entry_takes_it_up_and_tells_the_source() -> None:
+    pool = pool_with(WEEKEND, FRIDAY)
+    assert decide(pool, MIDNIGHT - 1_000).decision.capacity == 8_000_000
+    decided = decide(pool, MIDNIGHT)
+    assert decided.decision.capacity == 3_000_000
+    (audit,) = capacity_audits(decided)
+    assert (audit.before, audit.after) == ("8000 tokens/s", "3000 tokens/s")
+    assert audit.why == "the capacity changed, by schedule"
+    assert capacity_audits(decide(pool, MIDNIGHT + 1_000)) == []
+
+
+def test_what_is_reported_holds_until_the_next_entry() -> None:
+    pool = pool_with(WEEKEND, FRIDAY)
+    decide(pool, FRIDAY + 1_000)
+    fold(pool, CapacityReport("chat", "autoscaler", 5_000_000, None, None), FRIDAY + 1_000)
+    decided = decide(pool, FRIDAY + 2_000)
+    assert decided.decision.capacity == 5_000_000
+    assert capacity_audits(decided)[0].why == "the capacity changed, by autoscaler"
+    assert decide(pool, MIDNIGHT).decision.capacity == 3_000_000
+
+
+@pytest.mark.parametrize(("reported_ms", "expected"), [(-300, 3_000_000), (300, 6_000_000)])
+def test_in_one_interval_what_comes_last_holds(reported_ms: int, expected: int) -> None:
+    # 4 s intervals: midnight lies inside one.
+    pool = pool_with(replace(WEEKEND, interval_ms=4_000), FRIDAY)
+    decide(pool, MIDNIGHT - 1_500)
+    report_ms = MIDNIGHT + reported_ms
+    advance(pool, report_ms)
+    fold(pool, CapacityReport("chat", "x", 6_000_000, None, None), report_ms)
+    assert decide(pool, MIDNIGHT + 4_000).decision.capacity == expected
+
+
+def test_a_spec_that_says_the_same_does_not_undo_what_was_reported() -> None:
+    pool = pool_with(WEEKEND, FRIDAY)
+    decide(pool, FRIDAY + 1_000)
+    fold(pool, CapacityReport("chat", "x", 5_000_000, None, None), FRIDAY + 1_000)
+    fold(pool, replace(WEEKEND, version=2, replaces=1, alpha=0), FRIDAY + 1_500)
+    assert decide(pool, FRIDAY + 2_000).decision.capacity == 5_000_000
+    fold(pool, replace(rules((0, 7_000)), version=3, replaces=2), FRIDAY + 2_500)
+    assert decide(pool, FRIDAY + 3_000).decision.capacity == 7_000_000
+
+
+def test_a_pool_that_is_restored_takes_up_an_entry_once() -> None:
+    pool = pool_with(WEEKEND, FRIDAY)
+    decide(pool, MIDNIGHT)
+    fold(pool, CapacityReport("chat", "x", 5_000_000, None, None), MIDNIGHT + 100)
+    again = from_rows(to_rows(pool))
+    assert decide(again, MIDNIGHT + 1_000).decision.capacity == 5_000_000
+    decide(pool, MIDNIGHT + 1_000)
+    assert to_rows(again) == to_rows(pool)
