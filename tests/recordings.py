@@ -9,14 +9,25 @@ from streams.partition import Partition, Place, Restored, Unfoldable
 from tests.pools import START, report, spec, tenant
 from tokenweir.core.step import UsageRecord
 from tokenweir.records.journal import DeadLetter
+from tokenweir.records.spec import Quota, UserTerms
 from tokenweir.records.usage import CapacityReport, RequestsBlock, UsageReport
 from tokenweir.review.log import Bounds, Entry, Letter
+from tokenweir.spec.zones import zone_of
 from tokenweir.topics import Topics, partition_of, pool_key
 from tokenweir.usage_log import Message
 from tokenweir.wire import decode_as, encode
 
 TOPICS = Topics("made-")
 PARTITIONS = 4
+ZONES = (zone_of("UTC"),)
+
+
+def minute(tokens: int) -> Quota:
+    """So many tokens a minute."""
+    return Quota("minute", "UTC", tokens, 0, False, False)
+
+
+ANN = UserTerms("ann", 1_000_000, [minute(800)])
 
 
 @dataclass(slots=True)
@@ -101,11 +112,11 @@ def run(seed: int, count: int = 220) -> Iterator[tuple[int, UsageRecord | bytes]
     names = ("ann", "eve", "max")
     claims = [
         tenant("gold", "guaranteed", 4_000),
-        tenant("iron", "elastic", 2_000),
-        tenant("tin", "spot"),
+        tenant("iron", "elastic", 2_000, user_quotas=[minute(3_000)], users=[ANN]),
+        tenant("tin", "spot", quotas=[minute(9_000)]),
         tenant("zinc", "dedicated", 1_000),
     ]
-    yield START - 400, spec(*claims)
+    yield START - 400, spec(*claims, zones=ZONES)
     at_ms, sequences, version = START, dict.fromkeys("abc", 0), 1
     for _ in range(count):
         at_ms += dice.choice((120, 160, 310, 480, 700)) if dice.random() < 0.98 else 20_000
@@ -115,7 +126,7 @@ def run(seed: int, count: int = 220) -> Iterator[tuple[int, UsageRecord | bytes]
         elif chance < 0.02:
             replaces = version if dice.random() < 0.7 else 0
             some = [replace(claim, suspended=dice.random() < 0.1) for claim in claims]
-            yield at_ms, spec(*some, version=version + 1, replaces=replaces)
+            yield at_ms, spec(*some, zones=ZONES, version=version + 1, replaces=replaces)
             version += replaces > 0
         elif chance < 0.03:
             yield at_ms, b"\xc3\x01" + bytes(20)

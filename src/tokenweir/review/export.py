@@ -5,14 +5,14 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
-from tokenweir.records.journal import Break, JournalEntry
+from tokenweir.records.journal import AuditEntry, Break, JournalEntry
 from tokenweir.review.container import Incident, IncidentWriter
 from tokenweir.review.log import Entry, Letter, PoolLog
 from tokenweir.review.recorded import boundary_of
 from tokenweir.review.replay import Progress, Told
 from tokenweir.review.span import Span
 from tokenweir.review.start import Begun, begin
-from tokenweir.review.users import Renaming, digest_of, numbers, rename
+from tokenweir.review.users import Renaming, digest_of, numbers, rename, renamed
 from tokenweir.usage_log import Message
 from tokenweir.wire import decode_as
 
@@ -101,7 +101,10 @@ async def _contents(log: PoolLog, span: Span, begun: Begun, *, with_users: bool)
                 rename(message.value, note, str)
     if with_users:
         async for entry in _entries(log, begun, clock_ms):
-            rename(entry.value, note, str)
+            decoded = decode_as(JournalEntry, entry.value)
+            # An audit names users that are named elsewhere too, and windows that look like them.
+            if not isinstance(decoded.body, AuditEntry):
+                renamed(decoded, note, str)
     return Contents(end, count, clock_ms, frozenset(users))
 
 

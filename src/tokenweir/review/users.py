@@ -22,10 +22,16 @@ BLOCK_OTHERS = ("tenant", "model", "operation", "provider_tier", "reason")
 
 
 def numbers(users: Collection[str]) -> dict[str, str]:
-    """`u0001` and so on, in the order of the names: what sorts before another still does."""
+    """`u0001` and so on, in the order of the names: what sorts before another still does.
+
+    So does what sorts before the `*` that stands for everybody: `!u0001`.
+    """
     ordered = sorted(set(users) - NOBODY)
     width = max(4, len(str(len(ordered))))
-    return {name: f"u{number:0{width}}" for number, name in enumerate(ordered, 1)}
+    return {
+        name: f"{'!' if name < '*' else ''}u{number:0{width}}"
+        for number, name in enumerate(ordered, 1)
+    }
 
 
 def digest_of(secret: bytes) -> Renaming:

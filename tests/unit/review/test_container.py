@@ -71,6 +71,7 @@ async def test_no_users_name_and_no_requests_id_is_left(made: Recording, tmp_pat
     for name in (b"ann", b"eve", b"max", b"req-"):
         assert not any(name in value for value in values)
     assert any(b"gold" in value for value in values)
+    assert any(b"iron/u000" in value for value in values)  # an audit of a user's quota
 
 
 async def test_users_become_numbers_in_their_order_and_rows_stay_theirs(
@@ -80,6 +81,7 @@ async def test_users_become_numbers_in_their_order_and_rows_stay_theirs(
     await export(made, Span(), path, SECRET)
     number = numbers(["max", "ann", "gold", "eve", "", "*"])
     assert number == {"ann": "u0001", "eve": "u0002", "gold": "u0003", "max": "u0004"}
+    assert numbers(["b", "#a"]) == {"#a": "!u0001", "b": "u0002"}
     readable = (m.value for m in made.log if m.value and m.value[2:10] != bytes(8))
     before, after = list(reports(readable)), await in_file(path)
     assert len(before) == len(after)
