@@ -23,6 +23,7 @@ from tokenweir.sim.scenario import Network, Workload
 
 Process = Generator[Event, None, None]
 RETRY_MS = 1000.0  # where a refusal does not say
+WAKING = 20  # intervals before the next request in which gateways report again after a rest
 Refuse = Callable[[Job, float, str], None]  # with ms to wait, and the reason
 
 
@@ -138,7 +139,10 @@ class Edge:
                 assert isinstance(request, SimRequest)
                 self._fleet.expired(request.job)
             self._cut()
-            yield self._env.timeout(self.gate.interval_ms / 2)
+            interval_ms = self.gate.interval_ms
+            # Through a quiet night nobody reports: it would change nothing.
+            rest = self._fleet.quiet_until() - WAKING * interval_ms - self._env.now
+            yield self._env.timeout(max(interval_ms / 2, rest))
 
     def _hurry(self) -> None:
         """A report is due at once, at most four times an interval (R3)."""
@@ -201,6 +205,7 @@ class Gateways:
         refuse: Refuse,
         end: Callable[[Job, Outcome], None],
         kv_bytes: int,
+        quiet_until: Callable[[], float],
     ) -> None:
         self.pool = spec.pool
         self.network = network
@@ -209,6 +214,7 @@ class Gateways:
         self.refuse = refuse
         self.kv_bytes = kv_bytes
         self.end = end
+        self.quiet_until = quiet_until
         self._env = env
         self.plane = Plane(env, spec, self._publish)
         self.edges = [Edge(env, f"edge-{n}", n, self) for n in range(network.gateways)]

@@ -60,11 +60,12 @@ class Chance:
 
 
 class Source:
-    """One workload at work."""
+    """One workload at work. It asks at `next_ms` again, not before; -inf: at any time."""
 
     def __init__(
         self, env: Environment, scenario: Scenario, name: str, workload: Workload, ask: Ask
     ) -> None:
+        self.next_ms = -inf
         self._env = env
         self._name = name
         self._workload = workload
@@ -85,6 +86,7 @@ class Source:
 
     def _send(self, done: Callable[[Job, float], None]) -> bool:
         if self._left <= 0:
+            self.next_ms = inf
             return False
         self._left -= 1
         self._ask(self._name, next(self._prompts), next(self._outputs), done)
@@ -92,20 +94,26 @@ class Source:
 
     def _open(self) -> Process:
         for segment in self._segments:
-            yield self._env.timeout(max(segment.starts - self._env.now, 0))
+            yield self._until(segment.starts)
             while segment.value and self._left:
                 mean = 1000 / segment.value
                 regular = self._workload.arrivals == "regular"
                 gap = mean if regular else self._chance.gap(mean)
                 if self._env.now + gap >= segment.ends:
                     break
-                yield self._env.timeout(gap)
+                yield self._until(self._env.now + gap)
                 self._send(_forget)
+        self.next_ms = inf
+
+    def _until(self, at: float) -> Event:
+        self.next_ms = max(at, self._env.now)
+        return self._env.timeout(self.next_ms - self._env.now)
 
     def _closed(self) -> Process:
         started = 0
         for segment in self._segments:
-            yield self._env.timeout(max(segment.starts - self._env.now, 0))
+            yield self._until(segment.starts)
+            self.next_ms = -inf if segment.value and self._left else inf
             self._clients = int(segment.value)
             self._idle += range(started, self._clients)
             started = max(started, self._clients)

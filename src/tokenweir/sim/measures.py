@@ -49,7 +49,7 @@ MEASURES: Mapping[re.Pattern[str], str] = {
         ("qps|tokens_per_s|share", "qps, tokens_per_s, share"),
         (f"({'|'.join(TIMES)}|offered)\\.({_STAT})", f"{', '.join(TIMES)}, offered (.STAT)"),
         (f"({'|'.join(DECIDED)})\\.({_STAT})", f"{', '.join(DECIDED)} (.STAT)"),
-        ("floor_back|starved", "floor_back, starved"),
+        ("floor_back|starved|finished", "floor_back, starved, finished"),
         (f"({'|'.join(POOL)})\\.({_STAT})", f"{', '.join(POOL)} (.STAT)"),
         (r"utilisation|tier_changes|flaps|tier\.\w+", "utilisation, tier_changes, flaps, tier.X"),
         (r"breaker\.\w+|audits\.\w+", f"breaker.STATE, audits.KIND; STAT is {', '.join(STATS)}"),
@@ -89,6 +89,7 @@ class Measured:
             "starved": self._starved,
             "tier_changes": self._tier_changes,
             "flaps": self._flaps,
+            "finished": self._last_end,
         }
         if name in single:
             return single[name](tenant, starts, ends)
@@ -197,6 +198,11 @@ class Measured:
             run = run + 1 if starts <= at < ends and demand > 0 and grant <= 0 else 0
             longest = max(longest, run)
         return float(longest)
+
+    def _last_end(self, tenant: str, starts: float, ends: float) -> float:
+        """When the last of those asked in the phase had ended; NaN if one has not."""
+        times = [job.ended / 1000 for job in self._born(tenant, starts, ends)]
+        return max(times, default=nan) if min(times, default=nan) >= 0 else nan
 
     def _tier_changes(self, _: str, starts: float, ends: float) -> float:
         return float(len(self._changes(starts, ends)))

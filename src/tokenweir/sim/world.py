@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from simpy import Environment
 
@@ -19,6 +20,7 @@ from tokenweir.spec import compile_spec
 
 MILLION = 1_000_000
 SAMPLE_MS = 1000
+SETTLE_MS = 120_000  # after the last request: windows are empty, debts are paid
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +66,13 @@ class World:
         weights = scenario.pool.token_weights
         self._weights = (weights.uncached / MILLION, weights.out / MILLION)
         self._gpu = GpuPool(self._env, profile(scenario.gpu), scenario.gpu.replicas, self._through)
+        self._unended = 0
+        self._last_ms = self._env.now
         self._front = self._fronts(run)
-        for tenant in names(scenario.workloads, run.only):
+        self._sources = [
             Source(self._env, scenario, tenant, scenario.workloads[tenant], self._born(tenant))
+            for tenant in names(scenario.workloads, run.only)
+        ]
         self._env.process(self._sampled())
         for event in sorted(scenario.events, key=lambda event: event.at):
             self._env.process(self._happens(event))
@@ -106,6 +112,17 @@ class World:
             self._refused,
             self._end,
             scenario.gpu.kv_bytes,
+            self._quiet_until,
+        )
+
+    def _quiet_until(self) -> float:
+        """When the next thing happens; now, if something does or did lately."""
+        now = self._env.now
+        if self._unended or now - self._last_ms < SETTLE_MS:
+            return now
+        asked = (source.next_ms for source in self._sources)
+        return max(
+            min(*asked, *(one.at for one in self._scenario.events if one.at > now), inf), now
         )
 
     def _born(self, tenant: str) -> Callable[[str, int, int, Callable[[Job, float], None]], None]:
@@ -113,6 +130,7 @@ class World:
             number = len(self.record.jobs)
             job = Job(number, tenant, name, self._env.now, prompt, output, done)
             self.record.jobs.append(job)
+            self._unended += 1
             self._front.ask(job)
 
         return born
@@ -132,7 +150,8 @@ class World:
 
     def _end(self, job: Job, outcome: Outcome, wait: float = 0.0) -> None:
         job.outcome = outcome
-        job.ended = self._env.now
+        job.ended = self._last_ms = self._env.now
+        self._unended -= 1
         job.request = job.edge = None
         job.done(job, wait)
 
