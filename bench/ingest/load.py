@@ -188,10 +188,10 @@ def _content(batch: Sequence[Request]) -> tuple[Totals, bytes]:
         queued=[],
         queued_tokens=[],
     )
-    return totals, encode(_block(batch))
+    return totals, encode(block(batch))
 
 
-def _block(batch: Sequence[Request]) -> RequestsBlock:
+def block(batch: Sequence[Request]) -> RequestsBlock:
     names = ["", *sorted({request.tenant for request in batch}), "model", "chat"]
     place = {name: number for number, name in enumerate(names)}
     rows = len(batch)

@@ -1,0 +1,1 @@
+"""An hour of requests folded again, against a fold of the same requests one by one."""

@@ -1,0 +1,151 @@
+"""An hour of a pool replayed, against its requests folded one by one: `python -m bench.replay`.
+
+1 000 requests a second of 100 tenants through 10 gateways that report every half second, decided
+every second. First the log is folded by the live code, which writes the journal; then `replay`
+reads both again and compares. The peers take the same requests as a record each, of a part of the
+log: the live code itself, and a program in plain Python. Times are CPU seconds of one core.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from bench.replay import load, plain
+from tokenweir.core.pool import new_pool
+from tokenweir.records.journal import DecisionEntry
+from tokenweir.review.fold import PoolFold
+from tokenweir.review.log import Bounds, Entry, Letter
+from tokenweir.review.replay import replay
+from tokenweir.review.span import Span
+from tokenweir.topics import partition_of
+from tokenweir.usage_log import Message
+from tokenweir.wire import encode
+
+AIM_S = 30.0  # for the hour
+LEAST = 20.0  # times as fast as the fold of single requests
+PLAIN_S, SINGLE_S = 30, 8  # of the log, for the peers
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A log and its journal in memory."""
+
+    log: Sequence[Message]
+    entries: Sequence[Entry]
+    pool: str = load.POOL
+    partitions: int = load.PARTITIONS
+    partition: int = partition_of(load.POOL, load.PARTITIONS)
+
+    async def bounds(self) -> Bounds:
+        return Bounds(0, len(self.log), True)
+
+    async def messages(self, start: int) -> AsyncGenerator[Message, None]:
+        for message in self.log[start:]:
+            yield message
+
+    async def time_at(self, offset: int) -> int | None:
+        return self.log[offset].append_ms
+
+    async def journal_start(self) -> int:
+        return 0
+
+    async def journal(self, position: int) -> AsyncGenerator[Entry, None]:
+        for entry in self.entries[position:]:
+            yield entry
+
+    async def journal_before(self, time_ms: int | None) -> AsyncGenerator[Sequence[Entry], None]:
+        yield self.entries
+
+    async def letters(self) -> Mapping[int, Letter]:
+        return {}
+
+
+def live(log: Sequence[Message]) -> list[Entry]:
+    """Fold the log as the control worker does; its journal."""
+    fold, found = PoolFold(new_pool(load.POOL), Log(log, ()), {}), list[Entry]()
+    for message in log:
+        step = fold.take(message)
+        if step is not None and step.decided is not None:
+            found += [Entry(len(found), encode(entry)) for entry in step.decided.entries]
+    return found
+
+
+def timed(what: Callable[[], object]) -> float:
+    """CPU seconds."""
+    began = time.process_time()
+    what()
+    return time.process_time() - began
+
+
+def check(made: Sequence[load.Content], peer: plain.Plain) -> None:
+    """The plain program decided on the same figures as the core."""
+    fold = PoolFold(new_pool(load.POOL), Log((), ()), {})
+    steps = [fold.take(message) for message in load.messages(made, PLAIN_S)]
+    bodies = [step.decided.entries[0].body for step in steps if step and step.decided]
+    for body, figures in zip(bodies, peer.figures, strict=True):
+        assert isinstance(body, DecisionEntry)
+        rows = body.tenants
+        columns = zip(rows.tenant, rows.spent, rows.demand, rows.used, rows.rate, strict=True)
+        for name, *values in columns:
+            if tuple(values) != figures[name]:
+                raise click.ClickException(f"{body.decision.id}: {name} differs: {values}")
+
+
+@click.command()
+@click.option("--seconds", default=3600, type=click.IntRange(60), help="Of the pool's time.")
+def main(seconds: int) -> None:
+    """Measure, and exit 1 when the replay is not fast enough or not the same."""
+    made = load.contents()
+    log = list(load.messages(made, seconds))
+    journal: list[Entry] = []
+    figures = {
+        "the live code, writing its journal": (
+            seconds,
+            timed(lambda: journal.extend(live(log))),
+        )
+    }
+    outcomes = []
+    took_s = timed(lambda: outcomes.append(asyncio.run(replay(Log(log, journal), Span()))))
+    figures["replay, compared with the journal"] = (seconds, took_s)
+    if not outcomes[0].is_identical:
+        raise click.ClickException(f"not the same: {outcomes[0].difference}")
+    figures |= peers(made)
+    Console().print(table(figures))
+    per_s = {name: part_s / cpu_s for name, (part_s, cpu_s) in figures.items()}
+    ours, single, bare = list(per_s.values())[1:]
+    click.echo(f"replay / single records, live code: {ours / single:.1f}, at least {LEAST:g}")
+    click.echo(f"replay / single records, plain Python: {ours / bare:.1f}")
+    click.echo(f"an hour in {3600 / ours:.1f} s, aim {AIM_S:g} s")
+    raise SystemExit(1 if ours / single < LEAST else 0)
+
+
+def peers(made: Sequence[load.Content]) -> dict[str, tuple[int, float]]:
+    """The same requests, one by one: seconds of the log, and CPU seconds."""
+    singles = list(load.single_messages(made, PLAIN_S))
+    part = singles[: 1 + SINGLE_S * load.RATE]
+    single_s = timed(lambda: live(part))
+    found: list[plain.Plain] = []
+    plain_s = timed(lambda: found.append(plain.fold(singles)))
+    check(made, found[0])
+    return {
+        "a record a request, the live code": (SINGLE_S, single_s),
+        "a record a request, plain Python": (PLAIN_S, plain_s),
+    }
+
+
+def table(figures: Mapping[str, tuple[int, float]]) -> Table:
+    """Requests a second of each lane."""
+    shown = Table("lane", "requests", "CPU s", "requests/s")
+    for name, (part_s, cpu_s) in figures.items():
+        requests = part_s * load.RATE
+        shown.add_row(name, f"{requests:,}", f"{cpu_s:.1f}", f"{requests / cpu_s:,.0f}")
+    return shown
+
+
+if __name__ == "__main__":
+    main()
