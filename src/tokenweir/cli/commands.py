@@ -8,8 +8,10 @@ import click
 from tokenweir.cli.capacity_commands import capacity
 from tokenweir.cli.dead_letter_commands import dead_letters
 from tokenweir.cli.options import OUTPUT, POOL, connected
+from tokenweir.cli.preset_commands import presets
 from tokenweir.cli.review_commands import REVIEW
 from tokenweir.cli.simulate_command import simulate
+from tokenweir.cli.usage_command import usage
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -213,6 +215,8 @@ def status(settings: Any, **given: Any) -> int:
 
 tokenweir.add_command(capacity)
 tokenweir.add_command(dead_letters)
+tokenweir.add_command(presets)
 tokenweir.add_command(simulate)
+tokenweir.add_command(usage)
 for command in REVIEW:
     tokenweir.add_command(command)

@@ -26,6 +26,20 @@ class TenantUsage:
 
 
 @dataclass(frozen=True, slots=True)
+class HourUsage:
+    """One hour of the week, summed over the weeks asked for: day 1 is Monday, hour 0 midnight."""
+
+    day: int
+    hour: int
+    tenants: int
+    requests: int
+    refused: int
+    input_tokens: int
+    output_tokens: int
+    refused_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Refusals:
     """How often one tenant was refused for one reason; the tokens are charged tokens."""
 

@@ -14,6 +14,7 @@ from tokenweir.history.answers import (
     Change,
     Decision,
     Figures,
+    HourUsage,
     Progress,
     Refusals,
     TenantUsage,
@@ -97,6 +98,30 @@ class UsageByTenant(Range):
         """Over the usage's own time."""
         text = f"SELECT {USE} FROM usage WHERE {_during('event_time')}"
         return f"{text} GROUP BY tenant ORDER BY tenant", self.given
+
+
+@dataclass(frozen=True, slots=True)
+class UsageByHourOfWeek(Range):
+    """In which hours of the week a pool is used; hours are those of `zone`'s clock."""
+
+    zone: str = "UTC"
+
+    row = HourUsage
+
+    def sql(self) -> Sql:
+        """Over the usage's own time; hours in which nothing was used have no row."""
+        text = f"""SELECT
+    toInt64(toDayOfWeek(event_time, 0, {{zone:String}})) AS day,
+    toInt64(toHour(event_time, {{zone:String}})) AS hour,
+    uniqExact(tenant) AS tenants,
+    uniqExactIf(logical_request_id, status != 'part') AS requests,
+    countIf(status = 'refused') AS refused,
+    sum(tokens_uncached) + sum(tokens_cached) AS input_tokens,
+    sum(tokens_out) AS output_tokens,
+    sum(refused_tokens) AS refused_tokens
+FROM usage WHERE {_during("event_time")}
+GROUP BY day, hour ORDER BY day, hour"""
+        return text, {**self.given, "zone": self.zone}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,10 @@ COMMANDS = (
     "get leases",
     "tail",
     "sql",
+    "presets list",
+    "presets show",
     "status",
+    "usage",
 )
 
 
