@@ -23,33 +23,35 @@ START_MS = 1000  # what to wait before the first decision is known
 
 def admit(gate: "PoolGate", request: Request, now_ms: int) -> Denial | None:
     """Admit and charge, or say why not; nothing is charged then."""
-    pool_ms = gate.clock.at(now_ms)
+    if now_ms != gate.tick_ms:
+        _tick(gate, now_ms)
+    pool_ms = gate.pool_ms
     if pool_ms is None:
         return Denial("no_decision", START_MS, request.subject.rank >= CORE)
-    leases = gate.leases
-    if pool_ms >= leases.turns_ms:
-        leases.turn(now_ms, pool_ms)
     subject = request.subject
     stance = gate.stances[subject.rank]
     if stance.closed is not None or subject.barred is not None:
         denial = _closed(gate, subject, stance, pool_ms)
         if denial is not None:
             return denial
-    if subject.leased and (subject.sequence_limit >= 0 or subject.kv_limit >= 0):
-        denial = _crowded(gate, request, subject)
+    if subject.limited:
+        denial = _crowded(request, subject) or over_quota(gate, request, subject, pool_ms)
         if denial is not None:
             return denial
-    if subject.meter is not None or subject.user_meters is not None:
-        denial = over_quota(gate, request, subject, pool_ms)
-        if denial is not None:
-            return denial
-    bucket = subject.bucket
     if subject.leased:
-        bucket.refill(now_ms)
-        if bucket.level > 0:
-            charge(gate, request, bucket, None, now_ms, pool_ms)
+        bucket = subject.bucket
+        if bucket.take(request.cost, now_ms):
+            request.bucket, request.epoch = bucket, bucket.epoch
+            _occupy(gate, request, subject, now_ms, pool_ms)
             return None
     return _otherwise(gate, request, subject, stance, now_ms, pool_ms)
+
+
+def _tick(gate: "PoolGate", now_ms: int) -> None:
+    """What the requests of one ms have in common: the pool's time, and the leases' phase."""
+    gate.tick_ms, gate.pool_ms = now_ms, gate.clock.at(now_ms)
+    if gate.pool_ms is not None and gate.pool_ms >= gate.leases.turns_ms:
+        gate.leases.turn(now_ms, gate.pool_ms)
 
 
 def charge(
@@ -62,7 +64,6 @@ def charge(
 ) -> None:
     """Let it in: charge its estimate, and occupy what it asked for."""
     cost = request.cost
-    subject = request.subject
     if bucket is not None:
         bucket.level -= cost
         request.bucket, request.epoch = bucket, bucket.epoch
@@ -74,8 +75,16 @@ def charge(
         request.pot_share, request.pot_epoch = pot_share, pot_share.epoch
         gate.pot_sequences += request.sequences
         gate.pot_kv_bytes += request.kv_bytes
+    _occupy(gate, request, request.subject, now_ms, pool_ms)
+
+
+def _occupy(
+    gate: "PoolGate", request: Request, subject: Subject, now_ms: int, pool_ms: int
+) -> None:
+    """It runs from now on; its buckets are charged."""
+    cost = request.cost
     tokens = cost // 1000
-    if subject.meter is not None or subject.user_meters is not None:
+    if subject.limited:
         request.windows = windows_of(gate, subject, request.user, pool_ms)
         for window in request.windows:
             window.spent += tokens
@@ -87,9 +96,8 @@ def charge(
     subject.in_flight += 1
     subject.sequences += request.sequences
     subject.kv_bytes += request.kv_bytes
-    request.state = request.status = "admitted"
+    request.state = "admitted"
     request.started_ms = now_ms
-    request.deadline_ms = now_ms + gate.longest_request_ms
     request.decision_ms = gate.decision_ms
     gate.holds[request] = None
 
@@ -112,7 +120,9 @@ def _until(subject: Subject, pool_ms: int) -> int | None:
     return RESUME_MS if subject.barred == "revoked" else None
 
 
-def _crowded(gate: "PoolGate", request: Request, subject: Subject) -> Denial | None:
+def _crowded(request: Request, subject: Subject) -> Denial | None:
+    if not subject.leased:
+        return None
     free = subject.sequence_limit - subject.sequences
     if subject.sequence_limit >= 0 and request.sequences > free:
         return Denial("sequences", None, True, max(free, 0))

@@ -33,6 +33,26 @@ class Bucket:
         self.level = level if level < self.burst else self.burst
         self.at_ms = now_ms
 
+    def take(self, cost: int, now_ms: int) -> bool:
+        """Let in what has flowed, and spend `cost` if the level is above 0."""
+        elapsed = now_ms - self.at_ms
+        if elapsed > 0:  # as `refill`, which a request has no time to call
+            gained = self.rate * elapsed + self.rest
+            self.rest = gained % 1000
+            level = self.level + gained // 1000
+            if level > self.burst:
+                level = self.burst
+            self.at_ms = now_ms
+        else:
+            level = self.level
+        if level <= 0:
+            self.level = level
+            return False
+        self.level = level - cost
+        if self.bookings is not None:
+            self.claim(cost, now_ms)
+        return True
+
     def renew(self, now_ms: int, rate: int, burst: int) -> None:
         """Go on under new terms: the level stays, capped by the new burst (L5)."""
         self.refill(now_ms)

@@ -17,9 +17,7 @@ def charged(weights: tuple[int, int, int], uncached: int, cached: int, out: int)
 
 
 def asked(gate: "PoolGate", request: Request) -> int:
-    """Charged tokens that a request asks for: its estimate, or its input and expected output."""
-    if request.estimate is not None:
-        return request.estimate
+    """Charged tokens that a request without an estimate asks for: input and expected output."""
     out = gate.outputs.expected(request.subject.name, request.model, request.max_tokens)
     request.expected_out = out
     return charged(gate.weights, request.input_tokens or 0, 0, out)

@@ -13,7 +13,7 @@ def gauges(gate: "PoolGate") -> list[Gauge]:
     """Whole: who is absent has nothing in flight and nothing waiting (R2)."""
     standing: dict[tuple[str, str], list[int]] = {}
     for request in gate.holds:
-        sent = charged(gate.weights, request.sent_uncached, request.sent_cached, request.sent_out)
+        sent = charged(gate.weights, *request.sent)
         line = standing.setdefault((request.tenant, request.user), [0] * 6)
         line[0] += 1
         line[1] += request.sequences

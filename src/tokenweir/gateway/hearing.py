@@ -66,6 +66,7 @@ def check(record: ControlRecord) -> None:
 
 def obey(gate: "PoolGate", now_ms: int) -> None:
     """Obey the newest decision if it is whole and pool time is known (L6, L9)."""
+    gate.tick_ms = -1  # what it was is looked up again
     pool_ms = gate.clock.at(now_ms)
     if pool_ms is None:
         return
@@ -148,6 +149,7 @@ def _limit(gate: "PoolGate", found: dict[tuple[str, str], list[Ceiling]], pool_m
         if subject is gate.stranger:
             continue
         gate.limited.append(subject)
+        subject.limited = True
         if user == EVERYBODY:
             subject.everybody, subject.user_meters = rows, subject.user_meters or {}
             continue

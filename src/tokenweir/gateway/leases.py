@@ -121,6 +121,7 @@ class Leases:
                 subject.leased, subject.announced = True, False
                 subject.rate, subject.burst, subject.floor = rate, burst, floor
                 subject.sequence_limit, subject.kv_limit = sequences, kv
+                subject.limited = sequences >= 0 or kv >= 0
                 self.rates += rate
 
     def _phase_at(self, pool_ms: int) -> Phase:

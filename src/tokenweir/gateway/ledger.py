@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from tokenweir.gateway.charge import charged, estimate
+from tokenweir.gateway.charge import MILLION, estimate
 from tokenweir.gateway.reasons import AlreadyEnded, Denial
-from tokenweir.gateway.request import Request
+from tokenweir.gateway.request import NOTHING, Request
 from tokenweir.records.usage import Status
 
 if TYPE_CHECKING:
@@ -31,23 +31,26 @@ def settle(
     """
     if request.state != "admitted":
         _reinstate(gate, request)
-    sent_uncached, sent_cached, sent_out = (
-        request.sent_uncached,
-        request.sent_cached,
-        request.sent_out,
-    )
-    if sent_out or sent_uncached or sent_cached:
-        uncached = max(uncached, sent_uncached)
-        cached = max(cached, sent_cached)
-        out = max(out, sent_out)
-    square(request, charged(gate.weights, uncached, cached, out) * 1000)
-    release(gate, request)
+    sent = request.sent
+    if sent is not NOTHING:
+        uncached, cached, out = map(max, (uncached, cached, out), sent)
+    weights = gate.weights  # as `charged`, which a request has no time to call
+    cost = (uncached * weights[0] + cached * weights[1] + out * weights[2]) // MILLION * 1000
+    subject = request.subject  # as `release`, which a request has no time to call either
+    del gate.holds[request]
+    if request.held != cost:
+        square(request, cost)
+    subject.in_flight -= 1
+    subject.sequences -= request.sequences
+    subject.kv_bytes -= request.kv_bytes
+    if request.pot_share is not None:
+        leave_pot(gate, request)
     request.state, request.status = "ended", status
     if request.estimate is None and not estimated and status == "done":
-        gate.outputs.observe(request.subject.name, request.model, out)
+        gate.outputs.observe(subject.name, request.model, out)
     gate.rows.append(
         (
-            request.id,
+            request.label,
             request.attempt,
             request.tenant,
             request.user,
@@ -58,10 +61,10 @@ def settle(
             status,
             request.flow,
             request.priority,
-            uncached - sent_uncached,
+            uncached - sent[0],
             cache_write,
-            cached - sent_cached,
-            out - sent_out,
+            cached - sent[1],
+            out - sent[2],
             0,
             estimated,
             error,
@@ -72,8 +75,13 @@ def settle(
             request.decision_ms,
         )
     )
-    someone = request.subject.waiting or request.pot_share is not None
-    if someone and gate.lines.freed(request, now_ms):
+    if subject.waiting or request.pot_share is not None:
+        _free(gate, request, now_ms)
+
+
+def _free(gate: "PoolGate", request: Request, now_ms: int) -> None:
+    """Somebody may have waited for what it held."""
+    if gate.lines.freed(request, now_ms):
         gate.next_ms = now_ms
 
 
@@ -107,9 +115,10 @@ def leave(
 def expire(gate: "PoolGate", now_ms: int) -> list[Request]:
     """End the requests that have run longer than the longest request."""
     late = []
+    begun_ms = now_ms - gate.longest_request_ms
     for request in gate.holds:
-        # All run equally long, so the first to come are the first to expire.
-        if request.deadline_ms > now_ms:
+        # All may run equally long, so the first to come are the first to expire.
+        if request.started_ms > begun_ms:
             break
         late.append(request)
     for request in late:
@@ -123,7 +132,7 @@ def refuse(gate: "PoolGate", request: Request, denial: Denial, now_ms: int) -> N
     request.subject.refused[denial.reason] += 1
     gate.rows.append(
         (
-            request.id,
+            request.label,
             request.attempt,
             request.tenant,
             request.user,
@@ -169,26 +178,33 @@ def _reinstate(gate: "PoolGate", request: Request) -> None:
 def square(request: Request, cost: int) -> None:
     """Make what is charged for a request `cost` milli-tokens."""
     surplus = request.held - cost
-    if not surplus:
-        return
     request.held = cost
-    if request.bucket is not None:
-        request.bucket.put_back(surplus, request.epoch)
+    bucket = request.bucket
+    if bucket is not None:
+        bucket.put_back(surplus, request.epoch)
     if request.pot_share is not None:
         request.pot_share.put_back(surplus, request.pot_epoch)
     tokens = surplus // 1000
     request.subject.spent -= tokens
-    for window in request.windows:
-        window.spent -= tokens
+    if request.windows:
+        for window in request.windows:
+            window.spent -= tokens
 
 
-def release(gate: "PoolGate", request: Request) -> None:
-    """It occupies nothing any more."""
+def leave_pot(gate: "PoolGate", request: Request) -> None:
+    """It occupies nothing of what the starter pot may."""
+    gate.pot_sequences -= request.sequences
+    gate.pot_kv_bytes -= request.kv_bytes
+
+
+def release(gate: "PoolGate", request: Request, cost: int) -> None:
+    """It occupies nothing any more, and what is charged for it becomes `cost` milli-tokens."""
     del gate.holds[request]
+    if request.held != cost:
+        square(request, cost)
     subject = request.subject
     subject.in_flight -= 1
     subject.sequences -= request.sequences
     subject.kv_bytes -= request.kv_bytes
     if request.pot_share is not None:
-        gate.pot_sequences -= request.sequences
-        gate.pot_kv_bytes -= request.kv_bytes
+        leave_pot(gate, request)

@@ -4,11 +4,12 @@ import time
 
 # A clock that counts suspend, where there is one (T5): macOS's monotonic clock does not stop.
 _CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_read = time.clock_gettime_ns
 
 
 def boot_ms() -> int:
     """Milliseconds on a clock that never steps and counts the time a machine sleeps."""
-    return time.clock_gettime_ns(_CLOCK) // 1_000_000
+    return _read(_CLOCK) // 1_000_000
 
 
 def wall_ms() -> int:

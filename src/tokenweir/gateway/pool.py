@@ -49,6 +49,8 @@ class PoolGate:
         self.interval_ms = INTERVAL_MS
         self.longest_request_ms = LONGEST_REQUEST_MS
         self.decision_ms = 0
+        self.tick_ms = -1  # own time at which `pool_ms` was looked up; -1: look again
+        self.pool_ms: int | None = None
         self.shadow = False
         self.closing = False
         self.leases = Leases(self.stances, self.interval_ms)
@@ -97,16 +99,17 @@ class PoolGate:
 
     def ask(self, request: Request, now_ms: int) -> None:
         """Decide: the request is then admitted, waiting, or ended (refused: see its denial)."""
-        subject = self.subjects.get(request.tenant)
-        if subject is None:
+        try:
+            subject = self.subjects[request.tenant]
+        except KeyError:
             subject = self.meet(request.tenant)
         request.subject = subject
         request.asked_ms = now_ms
-        request.decision_ms = self.decision_ms
-        request.cost = 1000 * asked(self, request)
-        if not request.id:
+        estimate = request.estimate
+        request.cost = 1000 * (asked(self, request) if estimate is None else estimate)
+        if not request.label:
             self._number += 1
-            request.id = f"{self.gateway}/{self._number}"
+            request.label, request.gateway = self._number, self.gateway
         if not (subject.leased or subject.announced):
             subject.announced = self.hurry = True
         if len(self.rows) >= MOST_ROWS:
@@ -196,4 +199,5 @@ class PoolGate:
 
     def forget(self, now_ms: int) -> None:
         """The leases are gone from the topic: nothing is obeyed any more."""
+        self.tick_ms = -1
         self.leases.forget(now_ms)

@@ -74,7 +74,7 @@ def _cut(heading: Heading, rows: Sequence[Row], gauges: Sequence[Gauge]) -> Cut:
         more=False,
         age_ms=0,
         totals=totals(rows, gauges, heading.cut_ms),
-        requests=encode(requests_block(rows, heading.cut_ms)) if rows else b"",
+        requests=encode(requests_block(rows, heading.gateway, heading.cut_ms)) if rows else b"",
     )
     # A few bytes for the sequence and the age, which are not known yet.
     return Cut(report, heading.cut_ms, len(encode(report)) + 20, len(rows))

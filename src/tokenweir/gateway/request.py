@@ -15,6 +15,8 @@ MOST = 1 << 50  # tokens or bytes: larger numbers are mistakes
 _NUMBERS = ("sequences", "kv_bytes", "attempt")
 _NAMES = ("tenant", "user", "model", "operation", "provider_tier", "id")
 
+NOTHING = (0, 0, 0)  # tokens: uncached, cached, out
+
 State = Literal["new", "waiting", "admitted", "suspended", "ended"]
 
 
@@ -40,10 +42,11 @@ class Request:
         "estimate",
         "expected_out",
         "flow",
+        "gateway",
         "held",
-        "id",
         "input_tokens",
         "kv_bytes",
+        "label",
         "level",
         "max_tokens",
         "model",
@@ -53,9 +56,7 @@ class Request:
         "pot_share",
         "priority",
         "provider_tier",
-        "sent_cached",
-        "sent_out",
-        "sent_uncached",
+        "sent",
         "sequences",
         "started_ms",
         "state",
@@ -70,11 +71,16 @@ class Request:
     )
 
     subject: "Subject"
+    sent: tuple[int, int, int]  # of what it has produced: told in earlier rows
     asked_ms: int
     started_ms: int
-    deadline_ms: int  # of the wait, then of the hold
+    deadline_ms: int  # of the wait
+    label: str | int  # the caller's id for it, else its number at the gateway
+    gateway: str
     answer: int  # of a wait: which of the decisions in time answers it; 0: it was there (L8)
     decision_ms: int
+    epoch: int  # of the bucket when it was charged, as `pot_epoch`
+    pot_epoch: int
     level: int  # among those that wait: the lowest are dropped first
     expected_out: int  # tokens of output that its estimate holds
     bucket: "Bucket | None"
@@ -113,20 +119,24 @@ class Request:
         self.sequences = sequences
         self.kv_bytes = kv_bytes
         self.timeout_ms = timeout_ms
-        self.id = id
+        self.label = id
         self.attempt = attempt
         self.state: State = "new"
         self.status = "new"
         # Milli-tokens asked for; milli-tokens charged to bucket, pot and windows now.
         self.cost = self.held = 0
-        self.epoch = self.pot_epoch = 0
         self.bucket = self.pot_share = self.denial = None
         self.windows = ()
         self.dirty = False
         self.wait_ms = 0
-        # Produced so far, and of that reported in earlier rows.
-        self.uncached = self.cached = self.out = 0
-        self.sent_uncached = self.sent_cached = self.sent_out = 0
+        self.uncached = self.cached = self.out = 0  # produced so far
+        self.sent = NOTHING
+
+    @property
+    def id(self) -> str:
+        """The caller's id for it; without one the gateway's own, and its number there."""
+        label = self.label
+        return label if isinstance(label, str) else f"{self.gateway}/{label}"
 
 
 def tokens(field: str, value: object) -> int:
@@ -147,7 +157,7 @@ def _plain(request: Request) -> bool:
     estimate = request.estimate
     return (
         type(request.tenant) is type(request.user) is type(request.model) is str
-        and type(request.operation) is type(request.provider_tier) is type(request.id) is str
+        and type(request.operation) is type(request.provider_tier) is type(request.label) is str
         and type(estimate) is type(request.sequences) is type(request.kv_bytes) is int
         and type(request.attempt) is int
         and 0 <= estimate <= MOST

@@ -8,7 +8,7 @@ from tokenweir.records.usage import Flow, RequestsBlock, Status, Totals
 # One row of a RequestsBlock: its columns after `names`, in their order, with names in place of
 # indexes and, second to last, the gateway's own time in place of the age.
 Row: TypeAlias = tuple[
-    str,  # id
+    str | int,  # id; a number of the gateway's own is written out in the block
     int,  # attempt
     str,  # tenant
     str,  # user
@@ -52,15 +52,15 @@ class _Names:
         return [_clean(name) for name in self._index]
 
 
-def requests_block(rows: Sequence[Row], now_ms: int) -> RequestsBlock:
-    """The rows in columns; ages are up to `now_ms`, the cut."""
+def requests_block(rows: Sequence[Row], gateway: str, now_ms: int) -> RequestsBlock:
+    """The rows of this gateway in columns; ages are up to `now_ms`, the cut."""
     names = _Names("")
     columns = tuple(zip(*rows, strict=True))
     ids, attempt, tenant, user, model, operation, provider_tier, reason = columns[:8]
     status, flow, priority, uncached, cache_write, cached, out, refused = columns[8:16]
     estimated, error, kv_bytes, wait, duration, at_ms, decision = columns[16:]
     return RequestsBlock(
-        id=[_clean(id) for id in ids],
+        id=[_clean(id) if type(id) is str else f"{gateway}/{id}" for id in ids],
         attempt=attempt,
         tenant=names.index(tenant),
         user=_numbers(names.index(user)),

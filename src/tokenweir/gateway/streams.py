@@ -47,7 +47,7 @@ def part(gate: "PoolGate", request: Request, now_ms: int, reason: str = "") -> R
     if cost > request.held:
         square(request, cost)
     row: Row = (
-        request.id,
+        request.label,
         request.attempt,
         request.tenant,
         request.user,
@@ -58,10 +58,10 @@ def part(gate: "PoolGate", request: Request, now_ms: int, reason: str = "") -> R
         "part",
         request.flow,
         request.priority,
-        uncached - request.sent_uncached,
+        uncached - request.sent[0],
         0,
-        cached - request.sent_cached,
-        out - request.sent_out,
+        cached - request.sent[1],
+        out - request.sent[2],
         0,
         False,
         False,
@@ -71,6 +71,6 @@ def part(gate: "PoolGate", request: Request, now_ms: int, reason: str = "") -> R
         now_ms,
         request.decision_ms,
     )
-    request.sent_uncached, request.sent_cached, request.sent_out = uncached, cached, out
+    request.sent = (uncached, cached, out)
     request.wait_ms = 0  # rows are increments
     return row

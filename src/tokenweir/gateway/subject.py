@@ -9,37 +9,45 @@ from tokenweir.records.control import BarredReason
 from tokenweir.records.spec import OnSilence
 
 
-class Subject:
-    """A tenant's lease, what it occupies, and what it met. All unknown names share one."""
+class _Near:
+    """What every request reads, side by side in memory: slots lie in the order of their names."""
 
     __slots__ = (
         "admitted",
+        "barred",
+        "bucket",
+        "in_flight",
+        "kv_bytes",
+        "leased",
+        "limited",
+        "rank",
+        "sequences",
+        "spent",
+        "waiting",
+    )
+
+
+class Subject(_Near):
+    """A tenant's lease, what it occupies, and what it met. All unknown names share one."""
+
+    __slots__ = (
         "allowance",
         "announced",
-        "barred",
         "barred_until_ms",
-        "bucket",
         "burst",
         "everybody",
         "first_ms",
         "floor",
-        "in_flight",
-        "kv_bytes",
         "kv_limit",
-        "leased",
         "lost",
         "meter",
         "name",
         "on_silence",
-        "rank",
         "rate",
         "refused",
         "sequence_limit",
-        "sequences",
-        "spent",
         "suspended",
         "user_meters",
-        "waiting",
         "would_refuse",
     )
 
@@ -51,6 +59,7 @@ class Subject:
         self.barred_until_ms = 0
         # The lease as it was sent; the bucket flows as the stance and the phase let it.
         self.leased = False
+        self.limited = False  # by more than tokens: sequences, KV bytes, or a quota
         self.rate = self.burst = self.floor = 0
         self.sequence_limit = self.kv_limit = -1
         self.bucket = Bucket()

@@ -31,8 +31,7 @@ def suspend(gate: "PoolGate", request: Request, now_ms: int) -> None:
     if request.state != "admitted":
         raise AlreadyEnded(request.id, request.status)
     gate.rows.append(part(gate, request, now_ms, "revoked"))
-    ledger.square(request, _produced(gate, request))
-    ledger.release(gate, request)
+    ledger.release(gate, request, _produced(gate, request))
     request.state = request.status = "suspended"
     request.subject.suspended += 1
     gate.suspended[request] = _resumes(request.subject, gate.clock.at(now_ms) or 0)

@@ -136,13 +136,17 @@ class SyncCall(Held):
         lane = self._lane
         lane.arm()
         try:
-            left_ms = self.deadline_ms - lane.clock()
-            told = self._event.wait(max(left_ms, 0) / 1000 + LATE_S)
+            told = self._event.wait(self._left_s() + LATE_S)
+            while not told and self._left_s():  # it was prolonged meanwhile
+                told = self._event.wait(self._left_s() + LATE_S)
         except BaseException:
             lane.gate.abandon(self, lane.clock())
             raise
         if not told:
             lane.gate.abandon(self, lane.clock())
+
+    def _left_s(self) -> float:
+        return max(self.deadline_ms - self._lane.clock(), 0) / 1000
 
 
 class _Threaded(asynchronous.Gateway):
