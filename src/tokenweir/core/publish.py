@@ -73,7 +73,7 @@ def published(
         gateways,
         measures.used_tokens,
         measures.budget_tokens,
-        total=measures.total,
+        total=pool.total,
         quotas=quota_figures(pool.quotas, verdict.guarded, verdict.rationed.rations),
     )
     audits = (

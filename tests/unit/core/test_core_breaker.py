@@ -227,10 +227,13 @@ def test_with_all_nothing_is_granted_while_open_and_only_probes_while_half_open(
 
 
 def test_the_journal_has_the_level_of_all_use() -> None:
-    decided = Runaway(pool_with(spec(CORE, TEAM, LOW))).second({"team": 1_000, "low": 4_000})
+    gateway = Runaway(pool_with(spec(CORE, TEAM, LOW)))
+    gateway.second({"team": 2_000, "low": 8_000})
+    decided = gateway.second({})
     entry = decided.entries[0].body
     assert isinstance(entry, DecisionEntry)
-    assert entry.total >= decided.decision.level_now + decided.decision.lent - 1
+    # 2 000 and 10 000 of the 30 000 tokens of three seconds, smoothed: 0.3 of it.
+    assert (decided.decision.level, entry.total) == (20_000, 100_000)
 
 
 def test_without_capacity_any_use_opens_it_and_none_closes_it() -> None:
