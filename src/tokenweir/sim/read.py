@@ -26,7 +26,7 @@ def read_scenario(text: str, name: str, quick: bool = False, seed: int | None = 
     """
     document = read_document(text, name)
     if quick and isinstance(document.data, dict):
-        document = _changed(document, document.data.get("quick"))
+        document = _changed(document, document.data.get("quick") or {})
     if seed is not None:
         document = _changed(document, {"seed": seed})
     scenario = _read(document)

@@ -100,12 +100,12 @@ class Turns(NoControl):
             self._give()
 
 
-def split(slots: int, weights: Mapping[str, float]) -> dict[str, int]:
-    """Whole slots by weight, at least one each; the rest by largest remainder, ties by name."""
+def split(slots: int, weights: Mapping[str, int]) -> dict[str, int]:
+    """One slot each, and the others by weight: the rest by largest remainder, ties by name."""
+    others = max(slots - len(weights), 0)
     total = sum(weights.values())
-    exact = {name: slots * weight / total for name, weight in weights.items()}
-    parts = {name: max(int(part), 1) for name, part in exact.items()}
-    by_rest = sorted(exact, key=lambda name: (int(exact[name]) - exact[name], name))
+    parts = {name: 1 + others * weight // total for name, weight in weights.items()}
+    by_rest = sorted(weights, key=lambda name: (-(others * weights[name] % total), name))
     for name in by_rest[: max(slots - sum(parts.values()), 0)]:
         parts[name] += 1
     return parts

@@ -1,0 +1,32 @@
+"""Scenarios hold their bounds: scaled down here, whole with --full."""
+
+from pathlib import Path
+
+import pytest
+
+from tokenweir.sim.figures import simulate
+from tokenweir.sim.read import read_scenario
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+NAMES = ["cross-class", "idle-sharing", "multiplexing", "queue-strategies"]
+
+
+@pytest.mark.experiment
+@pytest.mark.parametrize("name", NAMES)
+def test_its_figures_are_within_their_bounds(name: str, full: bool) -> None:
+    file = SCENARIOS / f"{name}.yaml"
+    outcome = simulate(read_scenario(file.read_text(), file.name, quick=not full))
+    wrong = {one.name: one.value for one in outcome.results if not one.holds}
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_can_be_read_in_both_sizes(name: str) -> None:
+    file = SCENARIOS / f"{name}.yaml"
+    for quick in (False, True):
+        plan = read_scenario(file.read_text(), file.name, quick=quick)
+        assert plan.scenario.scenario == name
+        assert any(
+            figure.least is not None or figure.most is not None
+            for figure in plan.scenario.figures.values()
+        )
