@@ -8,7 +8,7 @@ from tokenweir.core.exposure import exposure
 from tokenweir.core.lending import Book, moved
 from tokenweir.core.pool import Pool
 from tokenweir.core.quotas import LENT, Group
-from tokenweir.core.rations import MICRO, Rations, rate_of
+from tokenweir.core.rations import MICRO, MOST_RATE, Rations, rate_of
 from tokenweir.core.terms import Ints
 from tokenweir.records.spec import PoolSpec
 
@@ -35,9 +35,10 @@ def lend(
         return rations, ()
     committed = exposure(pool, spec).committed
     limit, loans = rations.limit.copy(), []
+    stuck = _stuck(pool, rations, whole)
     for place, group in enumerate(pool.quotas.groups):
         some = whole[accounts.group[whole] == place]
-        change = _moved(pool, spec, at_ms, rations, committed, some, group)
+        change = _moved(pool, spec, at_ms, rations, committed, some, group, stuck)
         if change.any():
             loans.append(_loan(pool, group, some, change, limit))
             limit[some] += change
@@ -54,6 +55,7 @@ def _moved(
     committed: Ints,
     some: Ints,
     group: Group,
+    stuck: Ints,
 ) -> Ints:
     quotas = pool.quotas
     asked = sum(
@@ -61,18 +63,27 @@ def _moved(
         np.zeros(len(some), dtype=np.int64),
     )
     tenant = quotas.accounts.tenant[some]
+    soon = np.minimum(asked, MOST_RATE) * spec.lease_ms // MICRO
     book = Book(
         limit=rations.limit[some],
         spent=rations.spent[some],
         committed=committed[some],
         lent=quotas.columns[LENT, some],
         rate=np.maximum(pool.tally.rate[tenant], 0),
-        wanted=np.minimum(asked, 10**12) * spec.lease_ms // MICRO - rations.left[some],
+        wanted=soon - rations.left[some],
     )
-    spent = (book.committed >= book.limit) & (asked > 0)
+    spent = (book.committed >= book.limit) & (2 * rations.left[some] <= soon) & (asked > 0)
     lends = quotas.accounts.lends[some] & ~spent
+    # Who lacks more than this quota could not use it.
+    spent &= stuck[tenant] <= (rations.left[some] <= 0)
     passed_ms, length_ms = at_ms - group.now.starts_ms, group.now.ends_ms - group.now.starts_ms
     return moved(book, lends.astype(np.int64), spent.astype(np.int64), passed_ms, length_ms)
+
+
+def _stuck(pool: Pool, rations: Rations, whole: Ints) -> Ints:
+    """How many of its quotas each tenant has spent; shape (tenants,)."""
+    spent = whole[rations.left[whole] <= 0]
+    return np.bincount(pool.quotas.accounts.tenant[spent], minlength=len(pool.terms.names))
 
 
 def _loan(pool: Pool, group: Group, some: Ints, change: Ints, limit: Ints) -> Loan:

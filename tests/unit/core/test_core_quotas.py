@@ -315,8 +315,27 @@ class TestUsers:
             run.go(2)
             assert {user for _, user, _ in run.pool.quotas.accounts.keys} == users
 
+    def test_what_everybody_may_spend_counts_as_given_to_a_user_that_comes(self) -> None:
+        """A gateway may have admitted it on what everybody has, and not said so yet."""
+        run = Run(rules(self.KEYS), ("g1", "g2"))
+        run.go(2, {"g1": {"team": 1}})
+        self.send(run, "ana", 9_900)
+        run.go(2)
+        everybody = run.ceiling("team", "g2", user="*")["day/2027-01-15"]
+        assert run.ceiling("team", "g2", user="ana")["day/2027-01-15"] == everybody > 0
+        assert run.ceiling("team", user="ana")["day/2027-01-15"] <= 10_000 - everybody
+
 
 class TestBars:
+    def test_what_a_silent_gateways_pot_could_give_is_kept_for_it(self) -> None:
+        """g2 does not hear that the tenant has ceilings now: its pot gives until its lease ends."""
+        run = Run(rules(tenant("a", "elastic", 100, quotas=[quota("day", 40_000)])), ("g1", "g2"))
+        run.go(2)
+        del run.sequence["g2"]
+        run.go(60, {"g1": {"a": 1_000}})
+        # Its share of the pots is 250 tokens/s, of which a tenant like this one may take half.
+        assert run.ceiling("a")["day/2027-01-15"] == 40_000 - 125 * (15 + 2)
+
     def test_a_quota_that_pots_could_overspend_is_guarded_by_ceilings_all_the_time(self) -> None:
         run = Run(rules(tenant("a", "elastic", 0, quotas=[quota("day", 500)])))
         run.go(3)

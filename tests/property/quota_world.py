@@ -1,0 +1,260 @@
+"""The SDK's core under the control plane's core, in virtual time, with quotas: promise 4.
+
+Gateways are cut off, killed and closed; records are late, lost and repeated; the pool is restored
+from its rows at any moment. Nothing sleeps, and a seed tells the whole run.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from tests.pools import START, pool_with, spec, tenant
+from tokenweir.core.pool import Pool
+from tokenweir.core.step import Decided, advance, fold
+from tokenweir.gateway import ledger
+from tokenweir.gateway.hearing import ControlRecord
+from tokenweir.gateway.pool import PoolGate
+from tokenweir.gateway.report import Cut
+from tokenweir.gateway.request import Request
+from tokenweir.records.control import GatewayLeases
+from tokenweir.records.journal import AuditEntry, DecisionEntry
+from tokenweir.records.spec import Quota, UserTerms
+from tokenweir.rows import from_rows, to_rows
+from tokenweir.spec.zones import zone_of
+
+STEP_MS = 100
+MINUTE_MS = 60_000
+LARGEST = 300  # tokens of one request
+USERS = ("ana", "ben", "boss", "cleo")
+
+
+def minute(tokens: int, rollover: int = 0, lend: bool = False) -> Quota:
+    return Quota("minute", "UTC", tokens, rollover, lend, False)
+
+
+HOUR = Quota("hour", "UTC", 20_000, 0, False, False)
+RULES = spec(
+    tenant("gua", "guaranteed", 1_000, quotas=[minute(8_000, rollover=2_000)]),
+    tenant("ela", "elastic", 500, quotas=[minute(6_000), HOUR]),
+    tenant("giver", "elastic", 500, quotas=[minute(30_000, lend=True)]),
+    tenant("taker", "spot", quotas=[minute(3_000)]),
+    tenant("wide", "spot", quotas=[minute(40_000)]),
+    tenant(
+        "keys",
+        "elastic",
+        1_000,
+        quotas=[minute(20_000)],
+        user_quotas=[minute(4_000)],
+        users=[UserTerms("boss", 1_000_000, [minute(9_000)])],
+    ),
+    capacity=5_000,
+    lease_ms=5_000,
+    floor_ms=30_000,
+    zones=(zone_of("UTC"),),
+)  # fmt: skip
+TENANTS = tuple(claim.tenant for claim in RULES.entitlements)
+Account = tuple[str, str, str]  # tenant, user, window
+
+
+@dataclass
+class Edge:
+    """One gateway, and what is on its way to and from it."""
+
+    gate: PoolGate
+    ahead_ms: int
+    spool: list[Cut] = field(default_factory=list)
+    running: list[tuple[int, Request]] = field(default_factory=list)
+    records: list[tuple[int, ControlRecord]] = field(default_factory=list)
+    acks: list[tuple[int, int, int]] = field(default_factory=list)
+    in_flight_until_ms: int = 0
+    cut_until_ms: int = 0
+    dead: bool = False
+
+    def own(self, now_ms: int) -> int:
+        return now_ms + self.ahead_ms
+
+
+class QuotaWorld:
+    """One pool and up to four gateways."""
+
+    def __init__(self, seed: int, trouble: float) -> None:
+        self.random, self.trouble = Random(seed), trouble
+        self.pool: Pool = pool_with(RULES)
+        self.now_ms, self.born = START, 0
+        self.edges: list[Edge] = []
+        self.retained: dict[tuple[str, str], ControlRecord] = {}
+        self.load = dict.fromkeys(TENANTS, 0.3)
+        self.admitted: dict[Account, int] = defaultdict(int)  # tokens, by the gateways' windows
+        self.free: dict[str, int] = defaultdict(int)  # requests from pots, without a ceiling
+        self.ceilings: dict[Account, dict[str, int]] = defaultdict(dict)
+        self.limits: dict[Account, int] = defaultdict(int)  # the largest that was decided
+        self.closed: set[str] = set()
+        self.audits: list[AuditEntry] = []
+        for _ in range(3):
+            self._join()
+
+    def run(self, seconds: int) -> None:
+        for _ in range(seconds * 1000 // STEP_MS):
+            self.now_ms += STEP_MS
+            for edge in [*self.edges]:
+                if not edge.dead:
+                    self._turn(edge)
+            if self.trouble and self.random.random() < 0.01:
+                self._strike()
+
+    def check(self) -> None:
+        """Nothing that a quota forbids was admitted, and nothing more was ever given (Q1)."""
+        for account, given in self.ceilings.items():
+            if account[1] != "*":
+                assert sum(given.values()) <= self.limits[account], account
+        for account, tokens in self.admitted.items():
+            # A request from a pot may overdraw it where no ceiling holds.
+            limit = self.limits.get(account) or self.limit_of(account)
+            assert tokens <= limit + LARGEST * self.free[account[0]], account
+
+    def limit_of(self, account: Account) -> int:
+        """The quota of an account that no decision has named."""
+        claim = next(claim for claim in RULES.entitlements if claim.tenant == account[0])
+        own = {user.user: user.quotas for user in claim.users}
+        quotas = own.get(account[1], claim.user_quotas) if account[1] else claim.quotas
+        cycle = account[2].partition("/")[0]
+        return next((q.tokens + q.rollover for q in quotas if q.cycle == cycle), 10**12)
+
+    def _turn(self, edge: Edge) -> None:
+        cut = self.now_ms < edge.cut_until_ms
+        own_ms = edge.own(self.now_ms)
+        if not cut:
+            for due_ms, record in [each for each in edge.records if each[0] <= self.now_ms]:
+                edge.records.remove((due_ms, record))
+                edge.gate.hear(record, own_ms)
+            for due_ms, append_ms, sent_ms in [a for a in edge.acks if a[0] <= self.now_ms]:
+                edge.acks.remove((due_ms, append_ms, sent_ms))
+                edge.gate.acknowledged(append_ms, sent_ms, own_ms)
+        self._work(edge)
+        if self.now_ms % 500 == 0:
+            edge.spool += edge.gate.cut(own_ms)
+        if not cut:
+            self._send(edge)
+
+    def _work(self, edge: Edge) -> None:
+        own_ms = edge.own(self.now_ms)
+        for due_ms, request in [each for each in edge.running if each[0] <= self.now_ms]:
+            edge.running.remove((due_ms, request))
+            before = request.held
+            ledger.settle(edge.gate, request, own_ms, self.random.randint(0, before // 1000), 0, 0)
+            self._book(request, request.held - before)
+        asked = [each for each in edge.gate.serve(own_ms) if each.state == "admitted"]
+        for name in TENANTS:
+            if self.random.random() < self.load[name]:
+                user = self.random.choice(USERS) if name == "keys" else "bo"
+                request = Request(name, user, self.random.randint(1, LARGEST))
+                edge.gate.ask(request, own_ms)
+                asked += [request] * (request.state == "admitted")
+        for request in asked:
+            self.free[request.tenant] += not request.windows
+            self._book(request, request.held)
+            edge.running.append((self.now_ms + self.random.randint(0, 400), request))
+
+    def _book(self, request: Request, held: int) -> None:
+        for place, window in enumerate(request.windows):
+            whole = sum(each.ends_ms - each.starts_ms == window.ends_ms - window.starts_ms
+                        for each in request.windows[:place])  # fmt: skip
+            user = request.user if whole else ""
+            self.admitted[request.tenant, user, window.window_id] += held // 1000
+
+    def _send(self, edge: Edge) -> None:
+        if not edge.spool or self.now_ms < edge.in_flight_until_ms:
+            return
+        cut = edge.spool[0]
+        sent_ms = edge.own(self.now_ms)
+        self._append(replace(cut.report, age_ms=max(sent_ms - cut.cut_ms, 0)))
+        lost = self.random.random() < self.trouble
+        edge.in_flight_until_ms = self.now_ms + (1000 if lost else STEP_MS)
+        if not lost:
+            edge.spool.pop(0)
+            edge.acks.append((self.now_ms + STEP_MS, self.now_ms, sent_ms))
+
+    def _append(self, record: object) -> None:
+        if self.random.random() < 0.02:
+            self.pool = from_rows(to_rows(self.pool))
+        decided = advance(self.pool, self.now_ms)
+        fold(self.pool, record, self.now_ms)  # type: ignore[arg-type]
+        if decided is not None:
+            self._publish(decided)
+
+    def _publish(self, decided: Decided) -> None:
+        self._note(decided)
+        for record in (*decided.leases, decided.barred, decided.roster, decided.decision):
+            if record is None:
+                continue
+            to = record.gateway if isinstance(record, GatewayLeases) else ""
+            self.retained[type(record).__name__, to] = record
+            for edge in self.edges:
+                if to in ("", edge.gate.gateway):
+                    self._deliver(edge, record)
+
+    def _deliver(self, edge: Edge, record: ControlRecord) -> None:
+        trouble = self.random.random() < self.trouble
+        late_ms = self.random.randint(0, 6_000) if trouble else STEP_MS
+        edge.records.append((self.now_ms + late_ms, record))
+
+    def _note(self, decided: Decided) -> None:
+        for leases in decided.leases:
+            columns = (leases.ceiling_tenant, leases.ceiling_user, leases.ceiling_window_id)
+            for *account, tokens in zip(*columns, leases.ceiling_tokens, strict=True):
+                tenant, user, window = account
+                before = self.ceilings[tenant, user, window].get(leases.gateway, 0)
+                assert tokens >= before, "ceilings only rise"
+                self.ceilings[tenant, user, window][leases.gateway] = tokens
+        for gateway, _ in decided.gone:
+            self._returned(gateway)
+        entry = decided.entries[0].body
+        assert isinstance(entry, DecisionEntry)
+        figures = entry.quotas
+        columns = (figures.tenant, figures.user, figures.window_id)
+        for *account, tokens in zip(*columns, figures.tokens, strict=True):
+            key = (account[0], account[1], account[2])
+            self.limits[key] = max(self.limits[key], tokens)
+        for one in decided.entries[1:]:
+            if isinstance(one.body, AuditEntry) and one.body.kind == "quota":
+                self.audits.append(one.body)
+
+    def _returned(self, gateway: str) -> None:
+        """What a gateway that has closed did not spend may be given to others."""
+        self.edges = [edge for edge in self.edges if edge.gate.gateway != gateway]
+        for given in self.ceilings.values() if gateway in self.closed else ():
+            given.pop(gateway, None)
+
+    def _join(self) -> None:
+        self.born += 1
+        edge = Edge(PoolGate("chat", f"edge-{self.born}"), 7_777 * self.born - START)
+        self.edges.append(edge)
+        for (_, to), record in self.retained.items():
+            if to == "":
+                edge.records.append((self.now_ms + STEP_MS, record))
+
+    def _strike(self) -> None:
+        edge = self.random.choice(self.edges)
+        match self.random.choice(("cut", "cut", "kill", "close", "load")):
+            case "cut":
+                edge.cut_until_ms = self.now_ms + self.random.randint(1_000, 40_000)
+            case "kill":
+                self.edges.remove(edge)
+            case "close" if not edge.dead and self.now_ms >= edge.cut_until_ms:
+                self._close(edge)
+            case _:
+                self.load = {name: self.random.choice((0, 0.05, 0.3, 1)) for name in TENANTS}
+        while len(self.edges) < 3:
+            self._join()
+
+    def _close(self, edge: Edge) -> None:
+        own_ms = edge.own(self.now_ms)
+        for _, request in edge.running:
+            before = request.held
+            ledger.settle(edge.gate, request, own_ms, before // 1000, 0, 0)
+        edge.running.clear()
+        edge.gate.close(own_ms)
+        for cut in (*edge.spool, *edge.gate.cut(own_ms, closing=True)):
+            self._append(replace(cut.report, age_ms=max(own_ms - cut.cut_ms, 0)))
+        edge.dead = True
+        self.closed.add(edge.gate.gateway)
