@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tokenweir.gateway.pool import PoolGate
 
 RESUME_MS = 60_000  # pool time after which revoked work may go on, unless the record says when
+MOST_ROWS = 5_000  # rows after which a report is due at once
 START_MS = 1000  # what to wait before the first decision is known
 
 
@@ -50,6 +51,8 @@ def admit(gate: "PoolGate", request: Request, now_ms: int) -> Denial | None:
 def _tick(gate: "PoolGate", now_ms: int) -> None:
     """What the requests of one ms have in common: the pool's time, and the leases' phase."""
     gate.tick_ms, gate.pool_ms = now_ms, gate.clock.at(now_ms)
+    if len(gate.rows) >= MOST_ROWS:
+        gate.hurry = True
     if gate.pool_ms is not None and gate.pool_ms >= gate.leases.turns_ms:
         gate.leases.turn(now_ms, gate.pool_ms)
 

@@ -20,7 +20,6 @@ from tokenweir.gateway.subject import Subject
 from tokenweir.records.control import BarredReason
 from tokenweir.records.spec import CLASSES, RANK, UNKNOWN, OnSilence
 
-MOST_ROWS = 5_000  # rows after which a report is due at once
 INTERVAL_MS = 1_000  # until the first decision tells another
 LONGEST_REQUEST_MS = 600_000
 
@@ -112,12 +111,10 @@ class PoolGate:
             request.label, request.gateway = self._number, self.gateway
         if not (subject.leased or subject.announced):
             subject.announced = self.hurry = True
-        if len(self.rows) >= MOST_ROWS:
-            self.hurry = True
-        denial = None
         if subject.waiting or self.closing:
-            denial = waits.blocked(self, subject, now_ms)
-        denial = denial or admit(self, request, now_ms)
+            denial = waits.blocked(self, subject, now_ms) or admit(self, request, now_ms)
+        else:
+            denial = admit(self, request, now_ms)
         if denial is not None:
             waits.hold_back(self, request, denial, now_ms)
 
