@@ -27,6 +27,13 @@ def minute(tokens: int) -> Quota:
     return Quota("minute", "UTC", tokens, 0, False, False)
 
 
+# Tokens a report: calm; borrowers alone; owners who come back; more than the pool has.
+WAVES = (
+    {"gold": 900, "iron": 900, "tin": 300, "zinc": 100},
+    {"gold": 80, "iron": 2_000, "tin": 2_400, "zinc": 0},
+    {"gold": 2_400, "iron": 2_000, "tin": 1_600, "zinc": 500},
+    {"gold": 9_000, "iron": 8_000, "tin": 9_000, "zinc": 2_000},
+)
 ANN = UserTerms("ann", 1_000_000, [minute(800)])
 
 
@@ -107,7 +114,7 @@ def messages(
 
 
 def run(seed: int, count: int = 220) -> Iterator[tuple[int, UsageRecord | bytes]]:
-    """A run of three gateways: bursts, reclaim, a lost capacity, specs, and what cannot be used."""
+    """Three gateways through waves, lost capacities, new specs, quotas and what cannot be used."""
     dice = random.Random(seed)
     names = ("ann", "eve", "max")
     claims = [
@@ -118,7 +125,7 @@ def run(seed: int, count: int = 220) -> Iterator[tuple[int, UsageRecord | bytes]
     ]
     yield START - 400, spec(*claims, zones=ZONES)
     at_ms, sequences, version = START, dict.fromkeys("abc", 0), 1
-    for _ in range(count):
+    for place in range(count):
         at_ms += dice.choice((120, 160, 310, 480, 700)) if dice.random() < 0.98 else 20_000
         chance = dice.random()
         if chance < 0.01:
@@ -136,8 +143,9 @@ def run(seed: int, count: int = 220) -> Iterator[tuple[int, UsageRecord | bytes]
             gateway = dice.choice("abc")
             sequences[gateway] += 1
             lately = max(START, (at_ms - 1_500) // 1_000 * 1_000)
-            used = {claim.tenant: dice.choice((0, 0, 100, 900)) for claim in claims}
-            short = {"gold": dice.choice((0, 800))}
+            phase = WAVES[place // 30 % len(WAVES)]
+            used = {name: dice.choice((0, most // 8, most)) for name, most in phase.items()}
+            short = {name: dice.choice((0, most // 2)) for name, most in phase.items()}
             applied = lately if dice.random() < 0.5 else 0
             one = report(gateway, sequences[gateway], used, refused=short, applied=applied)
             yield at_ms, with_users(one, dice, names)

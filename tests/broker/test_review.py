@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from streams.config import Config
 from streams.topics import create_topics
 from tests.broker.deployment import REAL_WORKER, Deployment, deployed, until
 from tests.pools import report, spec, tenant
+from tests.recordings import ZONES, minute
 from tokenweir.errors import BadInput, Unavailable
-from tokenweir.records.journal import DecisionEntry, SnapshotChunk
+from tokenweir.records.journal import AuditEntry, DecisionEntry, JournalEntry, SnapshotChunk
 from tokenweir.records.spec import PoolSpec
 from tokenweir.records.usage import CapacityReport
 from tokenweir.review.container import FileLog
@@ -32,7 +34,7 @@ COMMAND = [sys.executable, "-c", "from tokenweir.cli import main; main()"]
 POOLS = ("chat", "code")
 TENANTS = (
     tenant("gold", "guaranteed", 5_000),
-    tenant("iron", "elastic", 1_000),
+    tenant("iron", "elastic", 1_000, quotas=[minute(2_000)]),
     tenant("tin", "spot"),
 )
 
@@ -85,8 +87,9 @@ class Traffic:
         """The next version of each pool's spec."""
         for pool in POOLS:
             version = self.rules[pool].version + 1 if pool in self.rules else 1
-            self.rules[pool] = spec(*TENANTS, pool=pool, interval_ms=500, version=version)
-            await self.deployment.send(self.rules[pool])
+            rules = spec(*TENANTS, pool=pool, interval_ms=500, version=version, zones=ZONES)
+            self.rules[pool] = rules
+            await self.deployment.send(rules)
 
     async def capacity(self, tokens_per_s: int) -> None:
         """What the backends can do changes."""
@@ -127,6 +130,12 @@ async def newest(deployment: Deployment) -> dict[str, int]:
     return found
 
 
+def kinds(journal: Iterable[JournalEntry], pool: str) -> set[str]:
+    """What the audit tells of."""
+    found = (entry.body for entry in journal if entry.pool == pool)
+    return {body.kind for body in found if isinstance(body, AuditEntry)}
+
+
 async def goes_on(traffic: Traffic) -> None:
     """Wait for a decision of each pool that is not there yet."""
     before = await newest(traffic.deployment)
@@ -141,14 +150,16 @@ async def goes_on(traffic: Traffic) -> None:
 
 
 async def a_bad_day(deployment: Deployment) -> None:
-    """Capacity lost and back, owners who come back, a bad record, a crash and a rebalance."""
+    """A quota that is spent, owners who come back, capacity lost and back, the breaker, a bad
+    record, a crash and a rebalance.
+    """
     traffic = Traffic(deployment)
     await traffic.apply()
     await goes_on(traffic)
     await traffic.rounds(12)
     await traffic.rounds(8, gold=400, tin=100)  # the owner takes back what was lent
     await traffic.capacity(3_000)
-    await traffic.rounds(8)
+    await traffic.rounds(12, tin=6_000)  # more than there is: the breaker opens
     deployment.workers["0"].kill()
     await traffic.rounds(4)
     deployment.work("1")
@@ -175,7 +186,7 @@ async def test_a_bad_day_is_the_same_from_the_start_a_snapshot_a_file_and_a_copy
             whole = await again(brokers, prefix, pool)
             assert whole.start.is_blank
             assert whole.same.decisions == len(ids) > 20
-            assert whole.same.audits >= 4  # two specs, two capacities
+            assert kinds(journal, pool) >= {"spec", "capacity", "reclaim", "quota", "breaker"}
         chunks = [e for e in journal if e.pool == "code" and isinstance(e.body, SnapshotChunk)]
         newest_ms = max(chunk.at_ms for chunk in chunks)
         late = await again(brokers, prefix, "code", Span(from_ms=newest_ms + 1))

@@ -25,7 +25,7 @@ SECRET = bytes(32)
 
 @pytest.fixture(scope="module")
 def made() -> Recording:
-    return recorded(messages(run(3, 120)))
+    return recorded(messages(run(3, 70)))
 
 
 def middle(made: Recording) -> Span:
@@ -79,12 +79,12 @@ async def test_users_become_numbers_in_their_order_and_rows_stay_theirs(
 ) -> None:
     path = tmp_path / "incident.avro"
     await export(made, Span(), path, SECRET)
-    number = numbers(["max", "ann", "gold", "eve", "", "*"])
-    assert number == {"ann": "u0001", "eve": "u0002", "gold": "u0003", "max": "u0004"}
+    assert numbers(["max", "ann", "", "*"]) == {"ann": "u0001", "max": "u0002"}
     assert numbers(["b", "#a"]) == {"#a": "!u0001", "b": "u0002"}
     readable = (m.value for m in made.log if m.value and m.value[2:10] != bytes(8))
     before, after = list(reports(readable)), await in_file(path)
     assert len(before) == len(after)
+    number = numbers({old.totals.names[user] for old in before for user in old.totals.user})
     for old, new in zip(before, after, strict=True):
         for tenant, user, new_tenant, new_user in zip(
             old.totals.tenant, old.totals.user, new.totals.tenant, new.totals.user, strict=True

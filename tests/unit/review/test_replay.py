@@ -10,7 +10,7 @@ from tests.pools import START
 from tests.recordings import Recording, messages, recorded, run
 from tokenweir.core.step import fold as live_fold
 from tokenweir.errors import BadInput
-from tokenweir.records.journal import Break, DecisionEntry, JournalEntry, SnapshotChunk
+from tokenweir.records.journal import AuditEntry, Break, DecisionEntry, JournalEntry, SnapshotChunk
 from tokenweir.review import fold as review_fold
 from tokenweir.review.difference import ABSENT
 from tokenweir.review.log import Entry
@@ -23,7 +23,7 @@ ALL = Span()
 
 @pytest.fixture(scope="module")
 def made() -> Recording:
-    return recorded(messages(run(3)))
+    return recorded(messages(run(3, 170)))
 
 
 def copy(made: Recording) -> Recording:
@@ -59,24 +59,30 @@ def renumbered(made: Recording, entries: list[Entry]) -> Recording:
     return replace(made, entries=numbered)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-async def test_a_recorded_run_is_the_same_again(seed: int) -> None:
-    made = recorded(messages(run(seed)))
-    outcome = await replay(made, ALL)
-    assert outcome.is_identical
-    assert outcome.start.is_blank
-    assert outcome.same.decisions == len(decisions(made)) > 50
-    assert outcome.same.audits >= 4
-    assert outcome.same.snapshots >= 2
-    assert made.dead  # what could not be used is in it
-    assert (outcome.stopped, outcome.unrecorded, outcome.missed_start) == ("", 0, False)
+async def test_a_recorded_run_is_the_same_again() -> None:
+    """With reclaim, quotas that are spent and begin anew, the breaker, and what cannot be used."""
+    kinds: set[str] = set()
+    for seed in (1, 2):
+        made = recorded(messages(run(seed)))
+        outcome = await replay(made, ALL)
+        assert outcome.is_identical
+        assert outcome.start.is_blank
+        assert outcome.same.decisions == len(decisions(made)) > 50
+        assert outcome.same.snapshots >= 2
+        assert made.dead
+        assert (outcome.stopped, outcome.unrecorded, outcome.missed_start) == ("", 0, False)
+        found = [entry(each).body for each in made.entries]
+        audits = [body.kind for body in found if isinstance(body, AuditEntry)]
+        assert outcome.same.audits == len(audits)
+        kinds |= set(audits)
+    assert {"spec", "spec_rejected", "capacity", "reclaim", "quota", "tier", "breaker"} <= kinds
 
 
 async def test_ranges_that_meet_have_all_decisions_between_them(made: Recording) -> None:
     times = decisions(made)
     found, starts = 0, set[int]()
-    for first in range(0, len(times), 17):
-        some = times[first : first + 17]
+    for first in range(0, len(times), 25):
+        some = times[first : first + 25]
         outcome = await replay(made, Span(from_ms=some[0], to_ms=some[-1]))
         assert outcome.is_identical
         assert outcome.same.decisions == len(some)
@@ -169,7 +175,8 @@ async def test_an_entry_that_only_one_side_has_is_a_difference(made: Recording) 
     assert outcome.difference.recorded == ABSENT
     old = entry(made.entries[at])
     late = replace(old, at_ms=old.at_ms + 1, id=f"chat@{old.at_ms + 1}")
-    entries = [*made.entries[: at + 1], Entry(0, encode(late)), *made.entries[at + 1 :]]
+    next_ = place(made, DecisionEntry, 31)
+    entries = [*made.entries[:next_], Entry(0, encode(late)), *made.entries[next_:]]
     outcome = await replay(renumbered(made, entries), ALL)
     assert outcome.difference is not None
     assert (outcome.difference.id, outcome.difference.computed) == (late.id, ABSENT)
@@ -270,7 +277,7 @@ async def test_what_the_live_side_could_not_use_is_not_folded_here_either(
             raise ZeroDivisionError("made to fail")
         return live_fold(pool, record, append_ms)
 
-    log = list(messages(run(4, 120)))
+    log = list(messages(run(4, 60)))
     monkeypatch.setattr("tests.recordings.CORE", replace(core(), fold=fails))
     made = recorded(log)
     failed = {at for at, letter in made.dead.items() if "ZeroDivision" in letter.reason}
