@@ -36,6 +36,7 @@ experiments: $(READY) ## what tests try in small, at full size, and figures with
 	$(RUN) -m bench.admission
 	$(RUN) -m bench.spool
 	$(RUN) -m bench.envoy
+	$(RUN) -m bench.replay
 
 lock: $(READY) ## renew the lock files from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade \
