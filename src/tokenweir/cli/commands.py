@@ -12,6 +12,7 @@ from tokenweir.cli.preset_commands import presets
 from tokenweir.cli.review_commands import REVIEW
 from tokenweir.cli.simulate_command import simulate
 from tokenweir.cli.usage_command import usage
+from tokenweir.cli.what_if_commands import JUDGING
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -218,5 +219,5 @@ tokenweir.add_command(dead_letters)
 tokenweir.add_command(presets)
 tokenweir.add_command(simulate)
 tokenweir.add_command(usage)
-for command in REVIEW:
+for command in (*REVIEW, *JUDGING):
     tokenweir.add_command(command)

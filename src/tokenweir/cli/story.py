@@ -141,13 +141,16 @@ def change_words(change: Change) -> str:
     amount = f" {_in_unit(str(change.amount), change.unit)}" if change.amount else ""
     states = [_in_unit(state, change.unit) for state in (change.before, change.after)]
     moved = f", {' → '.join(states)}" if any(states) else ""
-    return f"{change.kind} of {change.subject}:{amount}{taken}{given}{moved}: {change.why}"
+    said = f"{amount}{taken}{given}{moved}".removeprefix(",")
+    return f"{change.kind} of {change.subject}:{said}: {change.why}"
 
 
 def _in_unit(text: str, unit: str) -> str:
-    """A rate as people read it; whatever else as it stands, a number with its unit."""
+    """A rate or a part as people read it; whatever else as it stands, a number with its unit."""
     if not text.lstrip("-").isdigit():
         return text
+    if unit.startswith("millionths"):
+        return f"{figures.percent(int(text))}{unit.removeprefix('millionths')}"
     return figures.rate(int(text)) if unit == "milli-tokens/s" else f"{text} {unit}".strip()
 
 

@@ -58,12 +58,7 @@ async def begin(log: PoolLog, span: Span) -> Begun:
     is none at all, and for a state that was computed with another arithmetic.
     """
     bounds = await log.bounds()
-    mark = await _nearest(log, span, bounds) or await _earliest(log, bounds)
-    if mark is None:
-        raise BadInput(
-            f"pool {log.pool}: its log is kept from offset {bounds.first} on, and the journal has "
-            "no snapshot from there on: nothing can be computed again"
-        )
+    mark = await first_mark(log, span, bounds)
     if mark.arithmetic != ARITHMETIC:
         raise BadInput(
             f"pool {log.pool}: decided with arithmetic {mark.arithmetic}, and this version has "
@@ -71,6 +66,20 @@ async def begin(log: PoolLog, span: Span) -> Begun:
         )
     pool = new_pool(log.pool) if mark.is_blank else await _restored(log, mark)
     return Begun(pool, mark, bounds, await log.letters())
+
+
+async def first_mark(log: PoolLog, span: Span, bounds: Bounds) -> Mark:
+    """The nearest state before the range that is known, else the first after it.
+
+    Raises `BadInput` when there is none at all.
+    """
+    mark = await _nearest(log, span, bounds) or await _earliest(log, bounds)
+    if mark is None:
+        raise BadInput(
+            f"pool {log.pool}: its log is kept from offset {bounds.first} on, and the journal has "
+            "no snapshot from there on: nothing can be computed again"
+        )
+    return mark
 
 
 async def snapshot_at(log: PoolLog, mark: Mark) -> Snapshot:
