@@ -8,6 +8,7 @@ async with Gateway(brokers="localhost:9092", name="edge-1", pools=["chat"]) as g
 
 from tokenweir.gateway.call import Call
 from tokenweir.gateway.gateway import Gateway
+from tokenweir.gateway.lane import OnRevoke
 from tokenweir.gateway.reasons import AlreadyEnded, Overdue, Reason, Refused, Revoked
 from tokenweir.gateway.slot_states import SlotLost
 from tokenweir.gateway.slots import NoSlot, Slots, SlotStats
@@ -19,6 +20,7 @@ __all__ = [
     "Call",
     "Gateway",
     "NoSlot",
+    "OnRevoke",
     "Overdue",
     "PoolStats",
     "Reason",

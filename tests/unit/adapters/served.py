@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.unit.gateway.made import EPOCH_MS, POOL, Row, give
+from tests.unit.gateway.made import EPOCH_MS, POOL, Row, barred, give
 from tokenweir.adapters.asgi.caller import App, Message, Receive, Scope, Send
 from tokenweir.gateway import Gateway
 from tokenweir.gateway.pool import PoolGate
@@ -41,6 +41,16 @@ class Pool:
         gate.acknowledged(EPOCH_MS + self.clock.now_ms, self.clock.now_ms, self.clock.now_ms)
         give(gate, self.clock.now_ms, *rows, **given)
         self.clock.now_ms += 1000
+
+    def revoke(self, tenant: str, for_ms: int) -> None:
+        """Its entitlement is revoked for so long."""
+        now_ms = self.clock.now_ms
+        self.gateway._lanes[POOL].hear(barred(now_ms, (tenant, "revoked", now_ms + for_ms)))
+
+    def later(self, ms: int) -> None:
+        """Time passes, and whose time has come is served."""
+        self.clock.now_ms += ms
+        self.gateway._lanes[POOL]._serve()
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows that the next report would carry."""

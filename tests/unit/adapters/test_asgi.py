@@ -1,7 +1,7 @@
 """The middleware without a server and without Kafka, on the test's clock."""
 
 import asyncio
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.unit.gateway.made import POOL, class_states
 from tokenweir.adapters.asgi import Caller, Tokenweir
 from tokenweir.adapters.asgi.caller import App, Receive, Scope, Send
 from tokenweir.errors import BadInput
-from tokenweir.gateway import Call, Overdue
+from tokenweir.gateway import Call, Overdue, Revoked
 from tokenweir.gateway.ladder_file import read_ladder
 
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "Hello, you!!"}]}  # 3 tokens
@@ -244,6 +244,70 @@ class TestStreams:
         (row,) = pool.rows()
         assert used(row) == (3, 0, 2, True)
         assert (row["status"], row["reason"]) == ("cancelled", "cancelled")
+
+
+class TestRevoked:
+    ASK: ClassVar = {**HELLO, "stream": True}
+
+    async def test_a_stream_pauses_at_its_next_chunk_and_goes_on_by_itself(
+        self, pool: Pool
+    ) -> None:
+        asked: list[str] = []
+
+        def suspend(call: Call) -> Literal["suspend"]:
+            asked.append(call.user)
+            return "suspend"
+
+        async def between(number: int, receive: Receive) -> bool:
+            if number == 1:
+                pool.revoke("ded", 500)
+            return True
+
+        app = streaming(chunk("He"), chunk("y"), LAST, between=between)
+        client = Client(door(pool, app, on_revoke=suspend), self.ASK)
+        running = asyncio.create_task(client.ask())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert (client.answer.parts, asked) == ([chunk("He")], ["bo"])
+        assert pool.gateway.stats(POOL).tenants["ded"].suspended == 1
+        pool.later(501)
+        await running
+        assert client.answer.parts[:2] == [chunk("He"), chunk("y")]
+        assert [row["status"] for row in pool.rows()] == ["part", "done"]
+        assert sum(row["out"] for row in pool.rows()) == 7
+
+    async def test_a_client_that_leaves_a_paused_stream_ends_it(self, pool: Pool) -> None:
+        async def between(number: int, receive: Receive) -> bool:
+            if number == 1:
+                pool.revoke("ded", 500)
+            if number == 2:
+                assert (await receive())["type"] == "http.disconnect"
+            return number < 2
+
+        app = streaming(*[chunk("word")] * 3, between=between)
+        client = Client(door(pool, app, on_revoke=lambda call: "suspend"), self.ASK)
+        running = asyncio.create_task(client.ask())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        client.leave()
+        await running
+        assert pool.rows()[-1]["reason"] == "disconnected"
+        assert pool.gateway.stats(POOL).tenants["ded"].suspended == 0
+
+    async def test_a_cancelled_request_is_answered_where_nothing_has_been_said(
+        self, pool: Pool
+    ) -> None:
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            pool.revoke("ded", 500)
+            await asyncio.Event().wait()
+
+        client = Client(door(pool, app, on_revoke=lambda call: "cancel"), HELLO)
+        with pytest.raises(Revoked):
+            await asyncio.create_task(client.ask())
+        assert client.answer.status == 429
+        assert "revoked" in client.answer.json["error"]["message"]
+        (row,) = pool.rows()
+        assert (row["status"], row["reason"]) == ("cancelled", "revoked")
 
 
 class TestRefused:

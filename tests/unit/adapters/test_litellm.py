@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.adapters.served import Pool
 from tests.unit.gateway.made import POOL
+from tokenweir.adapters.litellm_proxy import admission as admission_module
 from tokenweir.adapters.litellm_proxy import hold as holding
 from tokenweir.adapters.litellm_proxy.admission import Admission
 from tokenweir.adapters.litellm_proxy.hold import Hold
@@ -16,7 +17,7 @@ from tokenweir.adapters.litellm_proxy.holds import NAME, Holds
 from tokenweir.adapters.litellm_proxy.settings import Settings, Unseen, Who, caller, check
 from tokenweir.adapters.litellm_proxy.usage import piece, tokens_of, usage_in
 from tokenweir.errors import BadInput
-from tokenweir.gateway import Refused
+from tokenweir.gateway import Refused, Revoked
 from tokenweir.gateway.ladder import Asked, Canned, Cheaper, Rung, Shorter, Spilled
 from tokenweir.usage_shapes import Tokens
 
@@ -171,6 +172,41 @@ async def _admitted(pool: Pool, unseen: Unseen = "nothing") -> Hold:
     hold = _hold(pool, unseen)
     await hold.call.__aenter__()
     return hold
+
+
+async def test_a_revoked_hold_rests_until_it_may_go_on() -> None:
+    pool = Pool()
+    hold = await _admitted(pool)
+    hold.call.on_revoke = lambda call: "suspend"
+    hold.saw(chunk("word"))
+    pool.revoke("ela", 500)
+    resting = asyncio.create_task(hold.resumed())
+    await asyncio.sleep(0)
+    assert (hold.call.suspended, resting.done(), hold.open) == (True, False, True)
+    pool.later(501)
+    await resting
+    hold.answered(USAGE)
+    assert [row["status"] for row in pool.rows()] == ["part", "done"]
+
+
+async def test_a_hold_that_was_cancelled_breaks_its_stream_off() -> None:
+    pool = Pool()
+    entering = asyncio.create_task(_admitted(pool))  # as LiteLLM's hook, it ends before the call
+    hold = await entering
+    hold.call.on_revoke = lambda call: "cancel"
+    pool.revoke("ela", 500)
+    with pytest.raises(Revoked):
+        await hold.resumed()
+    (row,) = pool.rows()
+    assert (row["status"], row["reason"]) == ("cancelled", "revoked")
+
+
+async def test_litellms_gateway_asks_what_its_settings_say() -> None:
+    admission = Admission(Settings("nowhere:1", {"*": POOL}, on_revoke=lambda call: "cancel"))
+    gateway = admission_module._gateway(admission._settings)
+    call = gateway.request(tenant="ela", pool=POOL, estimate=1)
+    assert call.on_revoke is not None
+    assert call.on_revoke(call) == "cancel"
 
 
 End = Callable[[Hold], None]

@@ -142,6 +142,7 @@ class Exchange:
             sequences=ask.choices,
             request_id=id or None,
             attempt=_attempt(self._scope) if id else 1,
+            on_revoke=self._setup.on_revoke,
         )
 
     async def _note(self, planned: Plan, pool: str, reason: str) -> None:

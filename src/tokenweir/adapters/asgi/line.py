@@ -40,6 +40,18 @@ class Line:
         """The client cannot be reached."""
         self._gone.set()
 
+    async def resumed(self, call: Call) -> None:
+        """Wait until a suspended call goes on or ends, or the client hangs up."""
+        if not call.suspended:
+            return
+        ends = asyncio.create_task(self._gone.wait()), asyncio.create_task(call.resumed())
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for end in ends:
+                end.cancel()
+            await asyncio.gather(*ends, return_exceptions=True)
+
     def give(self, body: bytes) -> None:
         """What the app is to read as the request's body."""
         self._body = body

@@ -53,6 +53,8 @@ class Meter:
         if message["type"] == "http.response.start":
             message = self._begin(message)
         elif message["type"] == "http.response.body":
+            if message.get("more_body", False):
+                await self._line.resumed(self._call)  # a revoked stream pauses here
             message = self._pass(message)
             if not message["body"] and message["more_body"]:
                 return

@@ -13,7 +13,7 @@ from tokenweir.adapters.asgi.setup import Setup, check
 from tokenweir.adapters.openai.ask import Count, Kind, bytes_by_four, kind_of, read_ask
 from tokenweir.adapters.openai.replies import problem
 from tokenweir.errors import BadInput
-from tokenweir.gateway import Gateway
+from tokenweir.gateway import Gateway, OnRevoke
 from tokenweir.gateway.ladder import Rung
 
 LARGEST_BODY = 8_000_000  # bytes
@@ -25,8 +25,9 @@ class Tokenweir:
     `pool` is a pool's name, or gives the pool of a model (None: neither limited nor metered).
     `identify` says who calls. `ladder` is what to do before refusing; `callbacks` are the functions
     that it names, `cache` among them. `count` estimates the tokens of a text. `unseen` is charged
-    for a request that broke off before anything was seen of its answer. The app finds its call,
-    with what was done to it as `actions`, in `scope["tokenweir"]`.
+    for a request that broke off before anything was seen of its answer. `on_revoke` says what
+    becomes of a running request whose tenant is revoked; without it, what the gateway's own says.
+    The app finds its call, with what was done to it as `actions`, in `scope["tokenweir"]`.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Tokenweir:
         count: Count = bytes_by_four,
         largest_body: int = LARGEST_BODY,
         unseen: Unseen = "prompt",
+        on_revoke: OnRevoke | None = None,
     ) -> None:
         self._setup = Setup(
             app=app,
@@ -50,6 +52,7 @@ class Tokenweir:
             callbacks=dict(callbacks or {}),
             count=count,
             unseen=unseen,
+            on_revoke=on_revoke,
         )
         self._identify = identify
         self._largest_body = largest_body

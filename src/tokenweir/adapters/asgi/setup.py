@@ -7,7 +7,7 @@ from tokenweir.adapters.asgi.caller import App, Callbacks
 from tokenweir.adapters.asgi.meter import Unseen
 from tokenweir.adapters.openai.ask import Count
 from tokenweir.errors import BadInput
-from tokenweir.gateway import Gateway
+from tokenweir.gateway import Gateway, OnRevoke
 from tokenweir.gateway.ladder import Asked, Cached, Ladder, Spilled
 
 
@@ -22,6 +22,7 @@ class Setup:
     callbacks: Callbacks
     count: Count
     unseen: Unseen
+    on_revoke: OnRevoke | None
 
 
 def check(setup: Setup) -> None:

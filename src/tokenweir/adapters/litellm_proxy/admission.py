@@ -164,4 +164,5 @@ def _in(settings: Settings, folder: Path | None) -> Gateway:
         pools=settings.served,
         prefix=settings.prefix,
         spool_path=folder,
+        on_revoke=settings.on_revoke,
     )

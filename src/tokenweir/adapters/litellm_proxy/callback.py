@@ -77,6 +77,7 @@ class Callback(CustomLogger):  # type: ignore[misc]  # LiteLLM is not in this en
             return
         try:
             async for chunk in response:
+                await hold.resumed()
                 if not _from_cache(response):
                     hold.saw(chunk)
                 yield chunk

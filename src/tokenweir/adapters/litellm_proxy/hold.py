@@ -3,11 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from tokenweir.adapters.litellm_proxy.settings import Unseen
 from tokenweir.adapters.litellm_proxy.usage import piece, tokens_of, usage_in
 from tokenweir.errors import BadInput
-from tokenweir.gateway import Call
+from tokenweir.gateway import AlreadyEnded, Call
 from tokenweir.usage_shapes import Tokens
 
 LOG = logging.getLogger(__name__)
@@ -45,7 +46,15 @@ class Hold:
     @property
     def open(self) -> bool:
         """Its end is not known yet."""
-        return self.call.state == "admitted"
+        return self.call.state in ("admitted", "suspended")
+
+    async def resumed(self) -> None:
+        """Wait until it is not suspended; raises `Revoked` when it was cancelled for that."""
+        if self.call.stopped is not None:
+            raise self.call.stopped
+        if self.call.suspended:
+            with suppress(AlreadyEnded):
+                await self.call.resumed()
 
     def saw(self, chunk: object) -> None:
         """A chunk of its stream goes to the client."""

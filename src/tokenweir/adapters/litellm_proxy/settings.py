@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tokenweir.errors import BadInput
+from tokenweir.gateway import OnRevoke
 from tokenweir.gateway.ladder import Asked, Cached, Ladder, Spilled
 
 # What is charged for a request that broke off before anything was seen of its answer.
@@ -35,7 +36,8 @@ class Settings:
 
     Models are named as clients name them; `*` stands for all others, and what has no pool passes
     unmetered. `ready_s` is how long the first requests wait for a first decision. `spool_path` is
-    a folder for what could not be sent yet; each worker makes its own inside it.
+    a folder for what could not be sent yet; each worker makes its own inside it. `on_revoke` is
+    asked what becomes of a running call whose tenant is revoked: None lets it go on.
     """
 
     brokers: str
@@ -47,6 +49,7 @@ class Settings:
     unseen: Unseen = "nothing"
     ready_s: float = 5.0
     spool_path: Path | None = None
+    on_revoke: OnRevoke | None = None
 
     def pool_of(self, model: str) -> str | None:
         """The pool that serves a model; None: none does."""
