@@ -20,12 +20,13 @@ def share(total: int, weights: Ints, caps: Ints, carry: Ints | None = None) -> I
     if int(caps.sum()) <= total:
         return caps.copy()
     weights = np.maximum(weights, 1)
-    order = np.argsort(caps / weights, kind="stable")
+    level = caps / weights  # up to which share of a weight each one goes
+    order = np.argsort(level, kind="stable")
     cap, weight = caps[order], weights[order]
     # What is left, and who is left to share it, when everybody before has its cap.
     left = total - (np.cumsum(cap) - cap)
     among = np.cumsum(weight[::-1])[::-1]
-    full = cap / weight * among <= left
+    full = level[order] * among <= left
     first = int(np.argmin(full))
     part = np.zeros_like(cap)
     part[:first] = cap[:first]
@@ -33,9 +34,12 @@ def share(total: int, weights: Ints, caps: Ints, carry: Ints | None = None) -> I
     part[first:] = np.minimum(exact.astype(np.int64), cap[first:])
     result = np.empty_like(part)
     result[order] = part
+    rest = total - int(part.sum())
+    if rest == 0 and carry is None:
+        return result
     lost = np.zeros(len(caps), dtype=np.int64)
     lost[order[first:]] = ((exact - part[first:]) * ONE).astype(np.int64)
-    return _give_rest(result, total - int(part.sum()), caps, lost, carry)
+    return _give_rest(result, rest, caps, lost, carry)
 
 
 def _give_rest(part: Ints, rest: int, caps: Ints, lost: Ints, carry: Ints | None) -> Ints:
@@ -63,12 +67,14 @@ def split(amounts: Ints, keys: Ints) -> Ints:
     gateways = len(keys)
     if gateways == 0:
         return np.zeros_like(keys)
-    keys = np.where(keys.sum(axis=0) > 0, keys, 1)
     upto = np.cumsum(keys, axis=0)
+    if not (upto[-1] > 0).all():
+        upto = np.cumsum(np.where(upto[-1] > 0, keys, 1), axis=0)
     edges = (amounts * (upto / upto[-1])).astype(np.int64)
     edges[-1] = amounts
-    edges = np.minimum(edges, amounts)
-    parts: Ints = np.diff(edges, axis=0, prepend=0)
+    np.minimum(edges, amounts, out=edges)
+    parts: Ints = edges.copy()
+    parts[1:] -= edges[:-1]
     return parts
 
 
