@@ -17,6 +17,7 @@ from tokenweir.wire import decode_as
 READER = "control"  # whose dead letters matter: what it could not use, it did not fold
 FETCH_BYTES = 8 << 20
 WAIT_MS = 1_000
+MOST_EMPTY = 60  # answers in a row
 FIRST_WINDOW = 2_000  # records of the journal, read backwards; each next window has four times more
 
 
@@ -125,10 +126,18 @@ class KafkaLog:
             if start >= end:
                 return
             consumer.seek(place, start)
-            while await consumer.position(place) < end:
+            at, empty = start, 0
+            while at < end:
                 for record in (await consumer.getmany(place, timeout_ms=WAIT_MS)).get(place, ()):
                     if record.offset < end:
                         yield record
+                before, at = at, await consumer.position(place)
+                empty = empty + 1 if at == before else 0
+                if empty > MOST_EMPTY:
+                    raise Unavailable(
+                        f"Kafka at {self.brokers} has given nothing of {topic} for "
+                        f"{empty * WAIT_MS // 1000} s: offset {at} of {end}; see whether it runs"
+                    )
         finally:
             await consumer.stop()
 
