@@ -32,6 +32,16 @@ pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
 
 COMMAND = [sys.executable, "-c", "from tokenweir.cli import main; main()"]
 POOLS = ("chat", "code")
+CHANGED = """\
+pool: code
+capacity: {tokens_per_s: 10k/s}
+interval: 500ms
+alpha: 0.2
+tenants:
+  gold: {class: guaranteed, baseline: 5000}
+  iron: {class: elastic, baseline: 1000}
+  tin: {class: spot}
+"""
 TENANTS = (
     tenant("gold", "guaranteed", 5_000),
     tenant("iron", "elastic", 1_000, quotas=[minute(2_000)]),
@@ -174,6 +184,20 @@ async def a_bad_day(deployment: Deployment) -> None:
         worker.kill()
 
 
+def judged(brokers: str, prefix: str, folder: Path, decisions: int) -> None:
+    """The same log under another policy, and told on a page."""
+    policy, page = folder / "changed.yaml", folder / "page.html"
+    policy.write_text(CHANGED)
+    given = ("--pool", "code", "--policy", str(policy))
+    told = json.loads(command(brokers, prefix, "what-if", *given, "--output", "json").stdout)
+    assert told["recorded"]["decisions"] == told["changed"]["decisions"] == decisions
+    assert told["identical"] is False
+    given = ("--pool", "code", "--html", str(page))
+    told = json.loads(command(brokers, prefix, "report", *given, "--output", "json").stdout)
+    assert told["decisions"] == decisions
+    assert "The breaker went from closed to open" in page.read_text()
+
+
 async def test_a_bad_day_is_the_same_from_the_start_a_snapshot_a_file_and_a_copy(
     brokers: str, prefix: str, tmp_path: Path
 ) -> None:
@@ -205,6 +229,7 @@ async def test_a_bad_day_is_the_same_from_the_start_a_snapshot_a_file_and_a_copy
             assert (other.same.decisions, other.same.last) == (late.same.decisions, late.same.last)
         said = command("nowhere:1", "", "replay", "--file", str(all_), "--output", "json")
         assert json.loads(said.stdout)["decisions"] == whole.same.decisions
+        judged(brokers, prefix, tmp_path, whole.same.decisions)
         assert await ends(brokers, deployment.topics) == before
         refused = command(brokers, prefix, "import", str(some), "--prefix", prefix, code=1)
         assert "is there already" in refused.stderr
