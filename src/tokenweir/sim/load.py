@@ -19,7 +19,7 @@ from tokenweir.sim.scenario import Lengths, Phase, Scenario, Trace, Workload
 
 Process = Generator[Event, None, None]
 Ask = Callable[[str, int, int, Callable[[Job, float], None]], None]
-DRAWN = 1024  # numbers at a time
+DRAWN = 1024  # numbers at a time at most: most of a crowd need few
 PAUSE_MS = 100.0  # a client that was refused for good waits at least so long
 
 
@@ -37,7 +37,7 @@ class Chance:
 
     def __init__(self, seed: int, name: str) -> None:
         self.rng = np.random.default_rng([seed, crc32(name.encode())])
-        self._gaps = self._drawn(lambda: self.rng.exponential(size=DRAWN))
+        self._gaps = self._drawn(lambda count: self.rng.exponential(size=count))
 
     def gap(self, mean: float) -> float:
         """An exponential time."""
@@ -48,15 +48,17 @@ class Chance:
         sigma = sqrt(log(1 + of.cv**2))
         mu = log(of.mean) - sigma**2 / 2
 
-        def draw() -> np.ndarray:
-            values = np.exp(self.rng.normal(mu, sigma, DRAWN)) if sigma else np.full(DRAWN, of.mean)
+        def draw(count: int) -> np.ndarray:
+            values = np.exp(self.rng.normal(mu, sigma, count)) if sigma else np.full(count, of.mean)
             return np.clip(np.rint(values), 1, of.most)
 
         return (int(value) for value in self._drawn(draw))
 
-    def _drawn(self, draw: Callable[[], np.ndarray]) -> Iterator[float]:
+    def _drawn(self, draw: Callable[[int], np.ndarray]) -> Iterator[float]:
+        count = 8
         while True:
-            yield from draw().tolist()
+            yield from draw(count).tolist()
+            count = min(2 * count, DRAWN)
 
 
 class Source:

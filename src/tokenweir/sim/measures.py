@@ -14,6 +14,7 @@ import numpy as np
 
 from tokenweir.records.journal import AuditEntry, TenantFigures
 from tokenweir.sim.job import NEVER, Job
+from tokenweir.sim.policy import alphas, parts_taken
 from tokenweir.sim.world import Record
 
 Floats = np.ndarray
@@ -40,6 +41,7 @@ DECIDED: Mapping[str, float] = {  # a column of the decision's figures, and its 
     "weight_share": 1,
 }
 POOL = ("queue", "running", "level", "given")
+POLICY = {"alpha": alphas, "taken": parts_taken}
 _STAT = "|".join(STATS)
 MEASURES: Mapping[re.Pattern[str], str] = {
     re.compile(pattern): shown
@@ -49,6 +51,7 @@ MEASURES: Mapping[re.Pattern[str], str] = {
         ("qps|tokens_per_s|share", "qps, tokens_per_s, share"),
         (f"({'|'.join(TIMES)}|offered)\\.({_STAT})", f"{', '.join(TIMES)}, offered (.STAT)"),
         (f"({'|'.join(DECIDED)})\\.({_STAT})", f"{', '.join(DECIDED)} (.STAT)"),
+        (f"({'|'.join(POLICY)})\\.({_STAT})", f"{', '.join(POLICY)} (.STAT)"),
         ("floor_back|starved|finished", "floor_back, starved, finished"),
         (f"({'|'.join(POOL)})\\.({_STAT})", f"{', '.join(POOL)} (.STAT)"),
         (r"utilisation|tier_changes|flaps|tier\.\w+", "utilisation, tier_changes, flaps, tier.X"),
@@ -70,6 +73,8 @@ class Measured:
         starts, ends = self._phase(phase)
         if stat[0] in POOL:
             return _stat(self._pool_series(stat[0], starts, ends), stat[2])
+        if stat[0] in POLICY:
+            return _stat(POLICY[stat[0]](self.record, tenant, starts, ends), stat[2])
         if stat[0] in DECIDED:
             return _stat(self._decided(tenant, stat[0], starts, ends), stat[2])
         if stat[0] in TIMES:

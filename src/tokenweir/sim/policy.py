@@ -1,0 +1,50 @@
+"""What the policy did to tenants, as its decisions and audits say: α, and what was taken back."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from tokenweir.records.journal import TenantFigures
+from tokenweir.sim.world import Record
+
+
+def alphas(record: Record, tenant: str, starts: float, ends: float) -> np.ndarray:
+    """α at each decision of a time: of the class of `tenant`, or with `pool` the pool's own."""
+    taken = [one for one in record.decisions if starts <= one.at < ends]
+    claim = record.scenario.pool.tenants.get(tenant)
+    own = getattr(record.scenario.pool.classes, claim.service_class).alpha if claim else None
+    if claim is None or own is None:
+        return np.array([one.decision.alpha / 1e6 for one in taken])
+    changes = [
+        (one.at, float(one.audit.after))
+        for one in record.audits
+        if one.audit.subject == f"alpha of {claim.service_class}"
+    ]
+    return np.array([_last(changes, one.at, own / 1e6) for one in taken])
+
+
+def parts_taken(record: Record, tenant: str, starts: float, ends: float) -> np.ndarray:
+    """Of what a tenant had borrowed and wants, the part that each decision took."""
+    taken = [one for one in record.decisions if starts <= one.at < ends]
+    parts = [0.0]
+    for before, after in pairwise(taken):
+        had, _ = _borrowed(before.entry.tenants, tenant)
+        has, wants = _borrowed(after.entry.tenants, tenant)
+        if wants and 0 < has < had:
+            parts.append(1 - has / had)
+    return np.array(parts)
+
+
+def _last(changes: list[tuple[float, float]], at: float, value: float) -> float:
+    for when, changed in changes:
+        if when <= at:
+            value = changed
+    return value
+
+
+def _borrowed(figures: TenantFigures, tenant: str) -> tuple[int, bool]:
+    """What it has borrowed, and whether it wants more than it has."""
+    if tenant not in figures.tenant:
+        return 0, False
+    place = figures.tenant.index(tenant)
+    return figures.borrowed[place], figures.demand[place] > figures.grant[place]
