@@ -16,13 +16,21 @@ from tests.pools import START, report, spec, tenant
 from tokenweir.core.pool import Pool, new_pool
 from tokenweir.core.step import Decided, UsageRecord, advance, fold
 from tokenweir.records.rows import BlockRow, GatewayRow
-from tokenweir.records.spec import CLASSES, Entitlement, PoolSpec
+from tokenweir.records.spec import (
+    CLASSES,
+    Entitlement,
+    PoolSpec,
+    ScheduledCapacity,
+    TuningTerms,
+    Zone,
+)
 from tokenweir.records.usage import CapacityReport
 from tokenweir.rows import from_rows, to_rows
 from tokenweir.wire import decode, encode
 
 TENANTS = 300  # more than one block
 RECORDS = 1_000
+FRIDAY = 4 * 1_440  # minute of the week
 
 
 def claims(dice: random.Random) -> list[Entitlement]:
@@ -47,7 +55,21 @@ def specs(dice: random.Random) -> Iterator[PoolSpec]:
             for claim in everybody
             if dice.random() < 0.97
         ]
-        rules = spec(*some, capacity=3_000, version=version, alpha=dice.choice((0.6, 0.8)))
+        rules = spec(
+            *some,
+            capacity=3_000,
+            version=version,
+            alpha=dice.choice((0.6, 0.8)),
+            alphas={"spot": 0.5},
+            window_s=dice.choice((5, 60)),
+            tuning=TuningTerms(4_000, 9_000, 0, 950_000, 2_000_000),
+            zones=[Zone("UTC", [0], [0])],
+            # The log begins on a Friday at eight.
+            schedule=[
+                ScheduledCapacity("UTC", FRIDAY + 480 + minute, rate * 1_000_000, None, None)
+                for minute, rate in enumerate((3, 2, 1, 4))
+            ],
+        )
         yield replace(rules, floor_ms=60_000)
 
 

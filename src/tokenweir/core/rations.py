@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tokenweir.core import ONE
 from tokenweir.core.pool import Pool
 from tokenweir.core.quota_turn import limits
 from tokenweir.core.quotas import (
@@ -48,13 +49,26 @@ def ration(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Rations:
     quotas = pool.quotas
     for share in quotas.shares.values():
         _step_wants(share, spec, skipped)
-    limit, spent = limits(quotas), np.zeros(len(quotas.accounts.keys), dtype=np.int64)
+    limit = _fitted(pool, limits(quotas))
+    spent = np.zeros(len(quotas.accounts.keys), dtype=np.int64)
     for name, share in quotas.shares.items():
         used, given = share.figures[SPENT][NOW], share.figures[GIVEN][NOW]
         gateway = pool.gateways.get(name)
         silent = gateway is None or at_ms - gateway.seen_ms > spec.lease_ms
         spent += np.maximum(used, given) if silent else used
     return Rations(limit, spent, np.maximum(limit - spent, 0))
+
+
+def _fitted(pool: Pool, limit: Ints) -> Ints:
+    """The limits with what tuning makes of those of tenants as a whole, in this pool alone."""
+    accounts, factor = pool.quotas.accounts, pool.tally.limit
+    if not factor.any():
+        return limit
+    own = accounts.of_tenants[~accounts.across[accounts.of_tenants]]
+    tuned = factor[accounts.tenant[own]]
+    limit = limit.copy()
+    limit[own] = (limit[own] * (np.where(tuned > 0, tuned, ONE) / ONE)).astype(np.int64)
+    return limit
 
 
 def capped(terms: Terms, cap: Ints) -> Terms:

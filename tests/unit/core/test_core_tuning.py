@@ -10,7 +10,7 @@ from tokenweir.core.limits import Bounds, Limits, Looked, next_limits
 from tokenweir.core.pool import Pool
 from tokenweir.core.step import Decided, fold
 from tokenweir.core.tuning import limited
-from tokenweir.records.journal import AuditEntry
+from tokenweir.records.journal import AuditEntry, DecisionEntry
 from tokenweir.records.spec import PoolSpec, Quota, TuningTerms
 from tokenweir.rows import from_rows, to_rows
 from tokenweir.spec.zones import zone_of
@@ -235,6 +235,18 @@ def test_a_spec_that_changes_a_limit_or_alpha_begins_anew_and_another_does_not()
     second(pool, 10, 0, 0)
     assert int(pool.tally.limit[place]) == 0
     assert pool.tuning.alphas == ()
+
+
+def test_a_tuned_limit_is_a_factor_of_the_quota_of_a_tenant_and_of_no_user() -> None:
+    quota = Quota("minute", "UTC", 60_000, 0, False, False)
+    claim = tenant("team", "elastic", 1_000, quotas=[quota], user_quotas=[quota])
+    pool = pool_with(spec(claim, OWNER, tuning=FAST, zones=[zone_of("UTC")]))
+    second(pool, 1, 100, 0)
+    pool.tally.limit[pool.terms.index["team"]] = 1_500_000
+    entry = second(pool, 2, 100, 0).entries[0].body
+    assert isinstance(entry, DecisionEntry)
+    by_user = dict(zip(entry.quotas.user, entry.quotas.tokens, strict=True))
+    assert by_user == {"": 90_000, "*": 60_000, "team": 60_000}
 
 
 def test_a_quota_is_not_cut_below_what_the_baseline_spends() -> None:
