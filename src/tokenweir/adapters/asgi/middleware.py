@@ -7,10 +7,10 @@ from tokenweir.adapters.asgi.body import Gone, TooLarge, read_body
 from tokenweir.adapters.asgi.caller import App, Callbacks, Caller, Identify, Receive, Scope, Send
 from tokenweir.adapters.asgi.exchange import Exchange
 from tokenweir.adapters.asgi.line import Line
-from tokenweir.adapters.asgi.meter import Unseen
 from tokenweir.adapters.asgi.sending import send_answer
 from tokenweir.adapters.asgi.setup import Setup, check
 from tokenweir.adapters.openai.ask import Count, Kind, bytes_by_four, kind_of, read_ask
+from tokenweir.adapters.openai.reading import Unseen
 from tokenweir.adapters.openai.replies import problem
 from tokenweir.errors import BadInput
 from tokenweir.gateway import Gateway, OnRevoke

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tokenweir.adapters.asgi.caller import App, Callbacks
-from tokenweir.adapters.asgi.meter import Unseen
 from tokenweir.adapters.openai.ask import Count
+from tokenweir.adapters.openai.reading import Unseen
 from tokenweir.errors import BadInput
 from tokenweir.gateway import Gateway, OnRevoke
 from tokenweir.gateway.ladder import Asked, Cached, Ladder, Spilled
