@@ -28,6 +28,7 @@ COMMANDS = {
     "topics": (__name__, "topics_command", "Create and check the topics."),
     "control": (__name__, "control_command", "Run one control worker."),
     "events": (__name__, "events_command", "Gather single events of other gateways."),
+    "quotas": (__name__, "quotas_command", "Share quotas between pools."),
     "history": (__name__, "history_command", "Run the history agent."),
 }
 
@@ -80,6 +81,14 @@ def events_command(metrics_port: int | None) -> None:
     from agents.events import run_events
 
     run_events(read_config(os.environ), metrics_port)
+
+
+@click.command("quotas")
+def quotas_command() -> None:
+    """Give each pool its part of quotas that several pools share. TOKENWEIR_WORKER names it."""
+    from agents.quotas import run_quotas
+
+    run_quotas(read_config(os.environ))
 
 
 @click.command("history")

@@ -15,7 +15,14 @@ from tokenweir.core.step import Decided
 from tokenweir.errors import BadRecord, TokenweirError
 from tokenweir.records.journal import JournalEntry
 from tokenweir.snapshots import Snapshot, break_entry, is_due, snapshot_entries
-from tokenweir.topics import Topics, barred_key, leases_key, pool_key, roster_key
+from tokenweir.topics import (
+    Topics,
+    barred_key,
+    leases_key,
+    partition_of,
+    pool_key,
+    roster_key,
+)
 from tokenweir.usage_log import Message, read_usage
 from tokenweir.wire import encode
 
@@ -184,6 +191,9 @@ class Partition(Generic[P]):
         for gateway, parts in decided.gone:
             for part in range(parts):
                 yield Outgoing(control, leases_key(name, gateway, part), None)
+        for spend in decided.spends:
+            home = partition_of(spend.tenant, self.place.partitions)
+            yield Outgoing(self.place.topics.spend, spend.tenant.encode(), encode(spend), home)
         yield from map(self._journal, decided.entries)
         if is_due(before_ms, pool.boundary_ms) or decided.roster is not None:  # a spec's first
             yield from map(self._journal, self._snapshot(pool, pool.boundary_ms, message.offset))

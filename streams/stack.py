@@ -1,4 +1,4 @@
-"""The whole stack on one machine: broker, ClickHouse, control workers, history.
+"""The whole stack on one machine: broker, ClickHouse, control workers, quotas, history.
 
     with Stack(read_config(os.environ), os.environ, workers=2) as stack:
         while True:
@@ -131,7 +131,9 @@ class Stack:
             worker_part(f"control-{worker}", "control", self.environ, self.config, str(worker))
             for worker in range(self.workers)
         ]
-        workers.append(worker_part("history", "history", self.environ, self.config))
+        workers += [
+            worker_part(name, name, self.environ, self.config) for name in ("history", "quotas")
+        ]
         if self.events:
             workers.append(worker_part("events", "events", self.environ, self.config))
         self.parts += workers

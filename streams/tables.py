@@ -15,6 +15,7 @@ from tokenweir.errors import Unavailable
 
 TABLES = ("consumption", "ewma", "debt", "pools")  # of the control workers
 EVENT_TABLES = ("seen", "pools")  # of the workers that gather events
+QUOTA_TABLES = ("shared", "pools")  # of the workers that share quotas between pools
 SETTLE_S = 120.0  # longer than a broker needs to come back
 
 

@@ -11,7 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from streams.config import Config
-from streams.tables import EVENT_TABLES, TABLES, changelog_name
+from streams.tables import EVENT_TABLES, QUOTA_TABLES, TABLES, changelog_name
 from tokenweir.errors import Unavailable
 from tokenweir.topics import Topics
 
@@ -114,6 +114,8 @@ def plans(config: Config) -> list[Plan]:
         *(Plan(changelog_name(config, table), changelog) for table in TABLES),
         Plan(topics.events, read_again),
         *(Plan(changelog_name(config, table, "events"), changelog) for table in EVENT_TABLES),
+        Plan(topics.spend, read_again),
+        *(Plan(changelog_name(config, table, "quotas"), changelog) for table in QUOTA_TABLES),
     ]
 
 

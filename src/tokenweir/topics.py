@@ -32,6 +32,11 @@ class Topics:
         return f"{self.prefix}tokenweir.events.v1"
 
     @property
+    def spend(self) -> str:
+        """What pools spent of quotas across pools; key = tenant."""
+        return f"{self.prefix}tokenweir.spend.v1"
+
+    @property
     def dead_letter(self) -> str:
         """Records that could not be used, with the reason."""
         return f"{self.prefix}tokenweir.dead-letter.v1"

@@ -23,7 +23,7 @@ from tokenweir.errors import BadRecord, UnknownSchema
 from tokenweir.records.control import Barred, ControlDecision, GatewayLeases, Roster
 from tokenweir.records.event import Event
 from tokenweir.records.journal import DeadLetter, JournalEntry
-from tokenweir.records.rows import BlockRow, GatewayRow, PoolRow, QuotaRow
+from tokenweir.records.rows import BlockRow, GatewayRow, PoolRow, QuotaRow, SharedRow
 from tokenweir.records.spec import PoolSpec
 from tokenweir.records.usage import (
     CapacityReport,
@@ -54,6 +54,7 @@ RECORDS: tuple[type, ...] = (
     GatewayRow,
     BlockRow,
     QuotaRow,
+    SharedRow,
 )
 R = TypeVar("R")
 

@@ -28,7 +28,7 @@ def test_containers_run_the_versions_that_the_tests_run(compose: dict[str, Any])
 
 
 def test_our_containers_get_settings_that_we_read(compose: dict[str, Any]) -> None:
-    for name in ("control", "history", "demo"):
+    for name in ("control", "history", "quotas", "demo"):
         environment = compose["services"][name]["environment"]
         plain = {
             key: re.sub(r"\$\{\w+:-(\w+)\}", r"\1", value) for key, value in environment.items()
@@ -47,7 +47,7 @@ def test_stores_have_health_checks_and_volumes_and_are_waited_for(compose: dict[
     for name in ("kafka", "clickhouse"):
         assert services[name]["healthcheck"]["test"][0] == "CMD"
         assert services[name]["volumes"][0].split(":")[0] in volumes
-    for name in ("control", "history"):
+    for name in ("control", "history", "quotas"):
         waits = services[name]["depends_on"]
         assert {waits[store]["condition"] for store in waits} == {"service_healthy"}
 

@@ -25,7 +25,7 @@ def test_topics_as_we_create_them_have_no_problems() -> None:
     assert problems(CONFIG, well()) == []
 
 
-def test_there_are_five_topics_and_a_changelog_for_each_table() -> None:
+def test_there_are_six_topics_and_a_changelog_for_each_table() -> None:
     assert [plan.name for plan in plans(CONFIG)][4:] == [
         "tokenweir-control-consumption-changelog",
         "tokenweir-control-ewma-changelog",
@@ -34,6 +34,9 @@ def test_there_are_five_topics_and_a_changelog_for_each_table() -> None:
         "tokenweir.events.v1",
         "tokenweir-events-seen-changelog",
         "tokenweir-events-pools-changelog",
+        "tokenweir.spend.v1",
+        "tokenweir-quotas-shared-changelog",
+        "tokenweir-quotas-pools-changelog",
     ]
 
 

@@ -21,7 +21,7 @@ from tokenweir.core.lease_records import lease_records, parts_of
 from tokenweir.core.occupancy import KV, SEQUENCES, held, limit
 from tokenweir.core.pool import Gateway, Pool
 from tokenweir.core.quota_audit import loan_audit, spent_audit, turn_audit
-from tokenweir.core.quota_records import quota_figures
+from tokenweir.core.quota_records import quota_figures, spends
 from tokenweir.core.quotas import close_interval, leave
 from tokenweir.core.revoke import is_revoked
 from tokenweir.core.roster import roster
@@ -36,6 +36,7 @@ from tokenweir.records.control import (
 )
 from tokenweir.records.journal import AuditEntry, DecisionEntry, JournalEntry
 from tokenweir.records.spec import PoolSpec
+from tokenweir.records.usage import PoolSpend
 
 # A gateway's last sequence is kept for a day after its last report (R1).
 REMEMBERED_MS = 86_400_000
@@ -51,6 +52,7 @@ class Decided:
     roster: Roster | None  # only when the spec changed
     entries: tuple[JournalEntry, ...]  # the decision's first, then the audit's
     gone: tuple[tuple[str, int], ...]  # gateways to forget, and how many parts each had
+    spends: tuple[PoolSpend, ...] = ()  # of quotas across pools, for those who share them (Q2)
 
 
 def published(
@@ -64,6 +66,7 @@ def published(
     figures = tenant_figures(pool, verdict)
     gateways = gateway_figures(pool, verdict)
     barred = _barred(pool, verdict)
+    told = spends(pool, spec, verdict.guarded, verdict.rationed.rations, at_ms)
     gone = _forget_gateways(pool, spec, at_ms)
     _close(pool, at_ms)
     measures = verdict.measures
@@ -98,6 +101,7 @@ def published(
             *(audit_entry(pool, at_ms, audit) for audit in audits),
         ),
         gone=gone,
+        spends=told,
     )
 
 

@@ -1,15 +1,19 @@
 """What is published of quotas: ceilings for gateways, and figures for the journal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from tokenweir.core.accounts import EVERYBODY
 from tokenweir.core.guard import Guarded
-from tokenweir.core.quotas import AFTER, GIVEN, NOW, Quotas
-from tokenweir.core.rations import Rations
+from tokenweir.core.pool import Pool
+from tokenweir.core.quotas import AFTER, CEILING, CEILING_AFTER, GIVEN, NOW, SPENT, Quotas
+from tokenweir.core.rations import Rations, soon
 from tokenweir.core.terms import Ints
 from tokenweir.records.journal import QuotaFigures
+from tokenweir.records.spec import PoolSpec
+from tokenweir.records.usage import PoolSpend
 
 
 class Ceilings(NamedTuple):
@@ -49,3 +53,39 @@ def quota_figures(quotas: Quotas, guarded: Guarded, rations: Rations) -> QuotaFi
         spent=rations.spent[shown].tolist(),
         given=guarded.given[shown].tolist(),
     )
+
+
+def spends(
+    pool: Pool, spec: PoolSpec, guarded: Guarded, rations: Rations, at_ms: int
+) -> tuple[PoolSpend, ...]:
+    """What is spent here of quotas across pools, where more could be used than may be (Q2)."""
+    accounts = pool.quotas.accounts
+    places = [place for place in guarded.shown.tolist() if accounts.across[place]]
+    found: list[PoolSpend] = []
+    for place in places:
+        if accounts.keys[place][1] == EVERYBODY:  # a user asks for itself once it is seen
+            continue
+        # Twice what its gateways need: the way to the other agent and back is one more.
+        some = np.array([place], dtype=np.int64)
+        wanted = 2 * sum(int(soon(share, some, spec)[0]) for share in pool.quotas.shares.values())
+        after = sum(
+            int(share.figures[SPENT][AFTER, place]) for share in pool.quotas.shares.values()
+        )
+        spent = (int(rations.spent[place]), after)
+        found += _lacking(pool, guarded, place, wanted, spent, at_ms)
+    return tuple(found)
+
+
+def _lacking(
+    pool: Pool, guarded: Guarded, place: int, wanted: int, spent: tuple[int, int], at_ms: int
+) -> Iterator[PoolSpend]:
+    tenant, user, _ = pool.quotas.accounts.keys[place]
+    windows = pool.quotas.windows(place)
+    rows = [(windows.now, CEILING, spent[0])]
+    if guarded.ahead[place]:
+        rows.append((windows.after, CEILING_AFTER, spent[1]))
+    for window, row, used in rows:
+        ceiling = int(pool.quotas.columns[row, place])
+        if wanted > 0 and used + wanted > ceiling:
+            limit = int(pool.quotas.accounts.tokens[place])
+            yield PoolSpend(pool.name, tenant, user, *window, limit, used, wanted, ceiling, at_ms)

@@ -95,3 +95,21 @@ class QuotaRow:
     told_ms: Sequence[int]
     figures: int
     shares: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRow:
+    """Windows of quotas across pools, in columns: a row for each window and pool."""
+
+    clock_ms: int
+    tenant: Sequence[str]
+    user: Sequence[str]
+    window_id: Sequence[str]
+    starts_ms: Sequence[int]
+    ends_ms: Sequence[int]
+    pool: Sequence[str]
+    limit: Sequence[int]
+    spent: Sequence[int]
+    wanted: Sequence[int]
+    given: Sequence[int]
+    seen_ms: Sequence[int]

@@ -116,7 +116,7 @@ class QuotaCeiling:
 
 @dataclass(frozen=True, slots=True)
 class PoolSpend:
-    """What a pool has spent of a quota across pools in one window, and what more it wants (Q2).
+    """What a pool has spent of a quota across pools in one window, sent when it lacks more (Q2).
 
     Topic tokenweir.spend.v1, key = tenant.
     """
@@ -130,4 +130,5 @@ class PoolSpend:
     limit: int
     spent: int
     wanted: int
+    ceiling: int
     at_ms: int

@@ -16,7 +16,7 @@ from tokenweir.records.journal import (
     SnapshotChunk,
     TenantFigures,
 )
-from tokenweir.records.rows import BlockRow, GatewayRow, PoolRow, QuotaRow
+from tokenweir.records.rows import BlockRow, GatewayRow, PoolRow, QuotaRow, SharedRow
 from tokenweir.records.spec import (
     Capacity,
     Quota,
@@ -140,6 +140,7 @@ RECORDS: tuple[object, ...] = (
         limit=5_000_000,
         spent=1_200_000,
         wanted=90_000,
+        ceiling=1_250_000,
         at_ms=AT + 1_000,
     ),
     Event(
@@ -292,6 +293,20 @@ RECORDS: tuple[object, ...] = (
         told_ms=[0, AT],
         figures=1,
         shares=bytes(range(32)),
+    ),
+    SharedRow(
+        clock_ms=AT,
+        tenant=["acme", "acme"],
+        user=["", ""],
+        window_id=["day/2027-01-15", "day/2027-01-15"],
+        starts_ms=[AT, AT],
+        ends_ms=[AT + 86_400_000, AT + 86_400_000],
+        pool=["chat", "code"],
+        limit=[5_000_000, 5_000_000],
+        spent=[120_000, 0],
+        wanted=[9_000, 0],
+        given=[150_000, 0],
+        seen_ms=[AT, AT - 1_000],
     ),
 )
 # The other bodies of a journal entry; a corpus file each, beside the decision's.
