@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from tests.broker import quota_terms
-from tests.broker.quota_terms import CLASSES_OF, HOLD_S, LARGEST, LOADS, OVER, POOL, Terms
+from tests.broker.quota_terms import CLASSES_OF, HOLD_S, LARGEST, LOADS, OVER, POOL
 from tokenweir.gateway import Gateway, Refused
 
 TICK_S = 0.02
@@ -32,11 +32,9 @@ class Tally:
 class Load:
     """One tenant's requests at this gateway."""
 
-    def __init__(
-        self, gateway: Gateway, place: int, tenant: str, terms: Terms, tally: Tally
-    ) -> None:
+    def __init__(self, gateway: Gateway, place: int, tenant: str, tally: Tally) -> None:
         self._gateway, self._place = gateway, place
-        self._tenant, self._terms, self._tally = tenant, terms, tally
+        self._tenant, self._tally = tenant, tally
         self._draw = random.Random(f"{tenant}/{place}")
         self._largest = LARGEST if tenant in LOADS else LARGEST // 4
         self._running: set[asyncio.Task[None]] = set()
@@ -47,7 +45,7 @@ class Load:
         while not stop.is_set():
             await asyncio.sleep(TICK_S)
             now_s = time.time()
-            rate = quota_terms.wanted(self._tenant, self._place, self._terms, int(now_s * 1000))
+            rate = quota_terms.wanted(self._tenant, self._place, int(now_s * 1000))
             due = min(due + rate * (now_s - then_s), rate * MOST_BEHIND_S)
             then_s = now_s
             while due > 0:
@@ -78,7 +76,7 @@ class Load:
             tally.refused[f"{tenant} {refused.reason}"] += 1
 
 
-async def main(place: int, brokers: str, prefix: str, terms: Terms) -> None:
+async def main(place: int, brokers: str, prefix: str) -> None:
     tally, stop = Tally(), asyncio.Event()
     gateway = Gateway(brokers=brokers, name=f"edge-{place}", pools=[POOL], prefix=prefix)
     async with gateway:
@@ -87,7 +85,7 @@ async def main(place: int, brokers: str, prefix: str, terms: Terms) -> None:
         print(gateway.id, flush=True)
         async with asyncio.TaskGroup() as group:
             for tenant in (*LOADS, *CLASSES_OF):
-                group.create_task(Load(gateway, place, tenant, terms, tally).offer(stop))
+                group.create_task(Load(gateway, place, tenant, tally).offer(stop))
             await asyncio.to_thread(sys.stdin.read)
             stop.set()
     lost = gateway.stats(POOL).lost_reports
@@ -95,5 +93,5 @@ async def main(place: int, brokers: str, prefix: str, terms: Terms) -> None:
 
 
 if __name__ == "__main__":
-    number, address, topics, given = sys.argv[1:]
-    asyncio.run(main(int(number), address, topics, Terms(**json.loads(given))))
+    number, address, topics = sys.argv[1:]
+    asyncio.run(main(int(number), address, topics))

@@ -1,4 +1,4 @@
-"""One run of the quota: four gateway processes, a control plane, cuts, and what came of it.
+"""One run of the quota: four gateway processes, a control worker, cuts, and what came of it.
 
 all well ──── windows ────┬─ first cut ─┬─ mended ─┬─ all cut ─┬─ mended ─ end
 """
@@ -13,19 +13,17 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from streams.broker import Broker, Door
 from streams.broker.ports import free_port
-from streams.config import CHECKOUT, Config
-from streams.topics import create_topics
+from streams.config import CHECKOUT
+from tests.broker.deployment import REAL_WORKER, Deployment
 from tests.broker.proxy import Proxy
-from tests.broker.quota_control import QuotaPlane
-from tests.broker.quota_terms import GATEWAYS, POOL, Terms
-from tokenweir.records.control import GatewayLeases, Roster
-from tokenweir.records.usage import UsageReport
-from tokenweir.topics import Topics, leases_key, partition_of, pool_key, roster_key
-from tokenweir.wire import decode_as, encode
+from tests.broker.quota_control import Watch, rules, window_id
+from tests.broker.quota_terms import GATEWAYS, POOL, WINDOW_MS, Terms
+from tokenweir.topics import partition_of
+from tokenweir.wire import decode
 
 PREFIX = "quota-"
 PARTITIONS = 4
@@ -97,10 +95,10 @@ class Run:
 class Process:
     """One gateway process."""
 
-    def __init__(self, place: int, brokers: str, terms: Terms) -> None:
+    def __init__(self, place: int, brokers: str) -> None:
         self.place = place
         self.id = ""
-        self._arguments = [str(place), brokers, PREFIX, terms.encode()]
+        self._arguments = [str(place), brokers, PREFIX]
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
@@ -120,7 +118,10 @@ class Process:
         out, _ = await self._process.communicate(b"")
         assert self._process.returncode == 0
         said = json.loads(out)
-        run.admitted += [Admission(self.place, *row) for row in said["admitted"]]
+        for tenant, window, at_ms, *figures in said["admitted"]:
+            # What a starter pot gave before the first ceiling came is of the minute it was in.
+            window = window or window_id(at_ms)
+            run.admitted.append(Admission(self.place, tenant, window, at_ms, *figures))
         run.refused.update(said["refused"])
         run.lost += said["lost"]
 
@@ -131,47 +132,48 @@ class Process:
 
 
 def run(terms: Terms, data: Path) -> Run:
-    """A whole run, on a broker of its own; takes about ten windows and two cuts."""
+    """A whole run, on a broker of its own; takes some windows and two cuts."""
     doors = [Door(free_port(), free_port()) for _ in range(2)]
-    with Broker(data, doors=doors) as broker:
-        return asyncio.run(_run(terms, broker.bootstrap, doors))
+    with Broker(data / "kafka", doors=doors) as broker:
+        return asyncio.run(_run(terms, broker.bootstrap, doors, data))
 
 
-async def _run(terms: Terms, brokers: str, doors: list[Door]) -> Run:
-    found, plane = Run(terms), QuotaPlane(terms)
-    await create_topics(Config(topic_prefix=PREFIX, partitions=PARTITIONS), brokers)
+async def _run(terms: Terms, brokers: str, doors: list[Door], data: Path) -> Run:
+    found, watch = Run(terms), Watch()
+    control = Deployment(brokers, PREFIX, data, PARTITIONS, REAL_WORKER)
     ways = [doors[0], *[doors[1]] * (GATEWAYS - 1)]
-    gateways = [
-        Process(place, f"127.0.0.1:{door.advertised}", terms) for place, door in enumerate(ways)
-    ]
+    gateways = [Process(place, f"127.0.0.1:{door.advertised}") for place, door in enumerate(ways)]
     first, others = (Proxy(door.advertised, door.listens) for door in doors)
-    async with first, others, _deciding(plane, brokers):
-        with _killed(gateways):
-            await asyncio.gather(*(gateway.start() for gateway in gateways))
-            await _well(found)
-            await _cut(found, plane, gateways[:1], first)
-            await _cut(found, plane, gateways, first, others)
-            found.mended_ms = _now_ms()
-            await asyncio.sleep(terms.interval_ms * 4 / 1000)
-            await asyncio.gather(*(gateway.end(found) for gateway in gateways))
-            await _until(lambda: all(h.closed for h in plane.heard.values()), "all is told")
-    found.given = {(tenant, f"w{window}"): most for (tenant, window), most in plane.most.items()}
-    for gateway in plane.heard.values():
-        for (tenant, _), tokens in gateway.spent.items():
-            found.told[tenant] += tokens
+    try:
+        await control.start("0")
+        await control.send(rules(terms))
+        async with first, others, _watching(watch, control):
+            with _killed(gateways):
+                await asyncio.gather(*(gateway.start() for gateway in gateways))
+                await _well(found)
+                await _cut(found, watch, gateways[:1], first)
+                await _cut(found, watch, gateways, first, others)
+                found.mended_ms = _now_ms()
+                await asyncio.sleep(terms.interval_ms * 4 / 1000)
+                await asyncio.gather(*(gateway.end(found) for gateway in gateways))
+                await _until(lambda: all(h.closed for h in watch.heard.values()), "all is told")
+        control.assert_alive()
+    finally:
+        await control.stop()
+    found.given = dict(watch.most)
+    found.told.update(watch.told)
     return found
 
 
 async def _well(found: Run) -> None:
     """Some windows with everything well, and a part of one."""
-    terms = found.terms
-    first = terms.window(_now_ms()) + 1
-    last = first + terms.windows
-    found.well = [f"w{window}" for window in range(first, last)]
-    await asyncio.sleep((last * terms.window_ms - _now_ms() + terms.window_ms // 4) / 1000)
+    begin_ms = (_now_ms() // WINDOW_MS + 1) * WINDOW_MS
+    end_ms = begin_ms + found.terms.windows * WINDOW_MS
+    found.well = [window_id(at_ms) for at_ms in range(begin_ms, end_ms, WINDOW_MS)]
+    await asyncio.sleep((end_ms - _now_ms() + WINDOW_MS // 6) / 1000)
 
 
-async def _cut(found: Run, plane: QuotaPlane, gateways: list[Process], *ways: Proxy) -> None:
+async def _cut(found: Run, watch: Watch, gateways: list[Process], *ways: Proxy) -> None:
     from_ms = _now_ms()
     for way in ways:
         way.cut()
@@ -182,42 +184,27 @@ async def _cut(found: Run, plane: QuotaPlane, gateways: list[Process], *ways: Pr
     found.cuts.append(Cut(tuple(gateway.place for gateway in gateways), from_ms, to_ms))
     ids = {gateway.id for gateway in gateways}
     await _until(
-        lambda: all(plane.heard[id].applied > to_ms for id in ids), "new decisions are obeyed"
+        lambda: all(watch.heard[id].applied > to_ms for id in ids), "new decisions are obeyed"
     )
 
 
 @asynccontextmanager
-async def _deciding(plane: QuotaPlane, brokers: str) -> AsyncIterator[None]:
-    """The control plane runs beside what is inside."""
-    topics, partition = Topics(PREFIX), partition_of(POOL, PARTITIONS)
-    consumer = AIOKafkaConsumer(bootstrap_servers=brokers, auto_offset_reset="earliest")
-    consumer.assign([TopicPartition(topics.usage, partition)])
+async def _watching(watch: Watch, control: Deployment) -> AsyncIterator[None]:
+    """Everything that lies in the pool's partitions is looked at beside what is inside."""
+    partition = partition_of(POOL, PARTITIONS)
+    topics = (control.topics.usage, control.topics.control)
+    consumer = AIOKafkaConsumer(bootstrap_servers=control.brokers, auto_offset_reset="earliest")
+    consumer.assign([TopicPartition(topic, partition) for topic in topics])
 
-    async def decide() -> None:
+    async def look() -> None:
         async for message in consumer:
-            report = decode_as(UsageReport, message.value)
-            records = plane.take(report, message.timestamp)
-            sent = [
-                await producer.send(topics.control, encode(record), _key(record), partition)
-                for record in records
-            ]
-            await asyncio.gather(*sent)
+            if message.value is not None:
+                watch.see(decode(message.value))
 
-    producer = AIOKafkaProducer(bootstrap_servers=brokers)
-    async with producer, consumer, asyncio.TaskGroup() as group:
-        deciding = group.create_task(decide())
+    async with consumer, asyncio.TaskGroup() as group:
+        looking = group.create_task(look())
         yield
-        deciding.cancel()
-
-
-def _key(record: object) -> bytes:
-    match record:
-        case Roster():
-            return roster_key(POOL)
-        case GatewayLeases():
-            return leases_key(POOL, record.gateway, record.part)
-        case _:
-            return pool_key(POOL)
+        looking.cancel()
 
 
 async def _until(true: Callable[[], bool], what: str, deadline_s: float = 60) -> None:

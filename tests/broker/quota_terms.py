@@ -4,16 +4,17 @@ Every tenant with a quota asks for half as much again as its quota. The tenants 
 none, and ask for more than a lease gives.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from tokenweir.records.spec import ServiceClass
 
 POOL = "shared"
 GATEWAYS = 4
-QUOTA = 100_000  # charged tokens a window, of each of LOADS' tenants
+QUOTA = 100_000  # charged tokens a minute, of each of LOADS' tenants
 OFFERED = 1.5 * QUOTA
+WINDOW_MS = 60_000
+CAPACITY = 40_000  # tokens/s: of tenants with a quota the quota alone is the limit
 # tenant: the share of its load at each gateway
 LOADS: Mapping[str, Sequence[float]] = {
     "equal": (0.25, 0.25, 0.25, 0.25),
@@ -28,7 +29,6 @@ CLASSES_OF: Mapping[str, ServiceClass] = {
     "spo": "spot",
 }
 FLOOR = 250  # tokens/s of each tenant with a floor, at each gateway
-LEASE = 500
 ASKED = 1_000
 LARGEST = 800  # tokens of a request's estimate
 OVER = 1.2  # the most that a request uses, by its estimate
@@ -37,44 +37,25 @@ HOLD_S = 0.05  # the longest that a request runs
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long windows, leases and cuts are."""
+    """How long leases and cuts are."""
 
-    window_ms: int
     interval_ms: int
     lease_ms: int
     floor_ms: int
     cut_ms: int
     windows: int  # with everything well
 
-    @property
-    def ahead_ms(self) -> int:
-        """How far ceilings run ahead of reports: report, decide, and one to spare."""
-        return min(3 * self.interval_ms, self.lease_ms)
 
-    def window(self, pool_ms: int) -> int:
-        """The number of the window that pool time lies in."""
-        return pool_ms // self.window_ms
-
-    def encode(self) -> str:
-        """For a command line."""
-        return json.dumps(asdict(self))
+SCALED = Terms(interval_ms=1_000, lease_ms=5_000, floor_ms=120_000, cut_ms=20_000, windows=1)
+FULL = Terms(interval_ms=1_000, lease_ms=15_000, floor_ms=600_000, cut_ms=300_000, windows=4)
 
 
-SCALED = Terms(
-    window_ms=4_000, interval_ms=500, lease_ms=2_000, floor_ms=60_000, cut_ms=5_000, windows=2
-)
-FULL = Terms(
-    window_ms=60_000, interval_ms=1_000, lease_ms=15_000, floor_ms=600_000, cut_ms=300_000,
-    windows=4,
-)  # fmt: skip
-
-
-def wanted(tenant: str, place: int, terms: Terms, now_ms: int) -> float:
+def wanted(tenant: str, place: int, now_ms: int) -> float:
     """Tokens/s that a tenant asks for at a gateway."""
     if tenant in CLASSES_OF:
         return ASKED
-    whole = OFFERED * 1000 / terms.window_ms
+    whole = OFFERED * 1000 / WINDOW_MS
     if tenant == "moving":
-        moves_ms = terms.window_ms * 2 // 5  # not in step with the windows
+        moves_ms = WINDOW_MS * 2 // 5  # not in step with the windows
         return whole if now_ms // moves_ms % GATEWAYS == place else 0
     return whole * LOADS[tenant][place]

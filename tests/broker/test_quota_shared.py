@@ -1,4 +1,5 @@
-"""Four gateway processes share quotas by ceilings, also when one, then all, lose the broker.
+"""Four gateway processes share 100 000 tokens a minute by the ceilings of a real control worker,
+also when one, then all, lose the broker.
 
 Admitted is never more than the quota and what the estimates were wrong by: a ceiling is checked
 when a request is admitted, and what then runs may use more than it was estimated to. The bound for
@@ -20,6 +21,7 @@ from tests.broker.quota_terms import (
     OVER,
     QUOTA,
     SCALED,
+    WINDOW_MS,
 )
 
 pytestmark = [pytest.mark.broker, pytest.mark.chaos, pytest.mark.experiment]
@@ -47,6 +49,7 @@ def test_no_window_has_more_than_its_quota_and_what_the_estimates_were_wrong_by(
 
 def test_ceilings_never_add_up_to_more_than_the_quota(run: Run) -> None:
     assert max(run.given.values()) <= QUOTA
+    assert {name for name, _ in run.given} == set(LOADS)
 
 
 def test_a_tenant_with_all_of_its_traffic_at_one_gateway_gets_nearly_all_of_its_quota(
@@ -74,14 +77,13 @@ def test_floors_go_on_where_the_broker_is_out_of_reach(run: Run, tenant: str) ->
         seconds = (cut.to_ms - from_ms) / 1000
         for place in cut.places:
             rate = run.rate(tenant, place, from_ms, cut.to_ms)
-            # A process that a busy machine keeps waiting loses what its bucket cannot hold.
-            assert 0.8 * FLOOR - slack / seconds <= rate <= FLOOR + slack / seconds
+            assert FLOOR - slack / seconds <= rate <= FLOOR + slack / seconds
 
 
 def test_a_class_without_a_floor_has_nothing_once_its_lease_has_run_out(run: Run) -> None:
     first_ms = run.cuts[0].from_ms
     for place in range(GATEWAYS):
-        assert run.rate("spo", place, first_ms - run.terms.window_ms, first_ms) > 0
+        assert run.rate("spo", place, first_ms - WINDOW_MS, first_ms) > 0
     for cut in run.cuts:
         from_ms = cut.from_ms + run.terms.lease_ms + run.terms.interval_ms
         for place in cut.places:
