@@ -125,8 +125,10 @@ def main(seconds: int) -> None:
             f"replay / a record a request, {name}: {ratio:.1f}, at least {LEAST[name]:g}; "
             f"{ASKED:g} is asked for"
         )
-    click.echo(f"an hour folded in {3600 / folded:.1f} s, compared too in {3600 / ours:.1f} s; ")
-    click.echo(f"the aim is {AIM_S:g} s")
+    click.echo(
+        f"an hour folded in {3600 / folded:.1f} s, compared too in {3600 / ours:.1f} s; "
+        f"the aim is {AIM_S:g} s"
+    )
     raise SystemExit(any(ratio < LEAST[name] for name, ratio in ratios.items()))
 
 
