@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokenweir.gateway.inheritance import Holder
-from tokenweir.gateway.rack import Rack, Slot, Want
+from tokenweir.gateway.rack import Rack
+from tokenweir.gateway.slot import Slot, Want
 from tokenweir.gateway.slot_states import SlotLost
 
 MINUTE_MS = 60_000

@@ -13,7 +13,8 @@ from tokenweir.gateway.reasons import AlreadyEnded, Overdue, Reason, Refused, Re
 from tokenweir.gateway.slot_states import SlotLost
 from tokenweir.gateway.slots import NoSlot, Slots, SlotStats
 from tokenweir.gateway.stats import PoolStats, TenantStats
-from tokenweir.gateway.threads import SyncCall, SyncGateway
+from tokenweir.gateway.sync_call import SyncCall
+from tokenweir.gateway.threads import SyncGateway
 
 __all__ = [
     "AlreadyEnded",

@@ -6,43 +6,14 @@ article). What is to be opened and closed is told by `to_open` and `to_close`; t
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
 from typing import Any
 
 from tokenweir.gateway.inheritance import Holder, pass_on
-from tokenweir.gateway.slot_states import SlotEvent, SlotState, after
+from tokenweir.gateway.slot import Slot, Want, less
+from tokenweir.gateway.slot_states import SlotEvent
+from tokenweir.gateway.wants import Wants
 
 NEVER = 1 << 62
-SPARE = 64  # entries that are not worth tidying
-
-
-class Slot:
-    """One slot: `resource` is what was opened for it."""
-
-    __slots__ = ("holder", "notice", "resource", "since_ms", "state", "used_ms", "version")
-
-    def __init__(self, version: str, resource: Any, now_ms: int) -> None:
-        self.version = version
-        self.resource = resource
-        self.state: SlotState = "idle"
-        self.used_ms = now_ms
-        self.since_ms = now_ms  # when it was taken
-        self.holder: Holder | None = None
-        self.notice = False  # somebody higher waits for it
-
-
-class Want:
-    """Somebody who waits for a slot until `deadline_ms`; `slot` when it has one."""
-
-    __slots__ = ("asked_ms", "deadline_ms", "holder", "number", "slot", "waits")
-
-    def __init__(self, holder: Holder, deadline_ms: int) -> None:
-        self.holder = holder
-        self.deadline_ms = deadline_ms
-        self.asked_ms = 0
-        self.number = 0
-        self.slot: Slot | None = None
-        self.waits = False
 
 
 class Rack:
@@ -77,14 +48,10 @@ class Rack:
         self.opening: dict[str, int] = {}
         self._idle: dict[str, OrderedDict[Slot, None]] = {version: OrderedDict()}
         self._used: OrderedDict[Slot, None] = OrderedDict()  # in use, longest not renewed first
-        self._wants: OrderedDict[Want, None] = OrderedDict()  # in the order of their asking
-        self._order: list[tuple[int, int, int, Want]] = []  # by priority, then by asking
+        self._wants = Wants()
         self._of: Counter[str] = Counter()  # slots in use by version
         self._owns: Counter[int] = Counter()  # own priorities of those that have a slot
-        self._wanting: Counter[int] = Counter()  # and of those that wait
-        self._deadlines: list[tuple[int, int, Want]] = []
         self._told = 0  # the pressure that holders have been told
-        self._number = 0
 
     @property
     def in_use(self) -> int:
@@ -115,13 +82,8 @@ class Rack:
         if len(self._wants) >= self.most_waiting:
             return False
         want.asked_ms = now_ms
-        want.waits = True
         want.holder.waits = self
-        self._wants[want] = None
-        self._wanting[want.holder.own] += 1
-        self._rank(want)
-        heappush(self._deadlines, (want.deadline_ms, want.number, want))
-        self._tidy()
+        self._wants.add(want)
         self._serve(now_ms)
         self._tell()
         return True
@@ -134,13 +96,13 @@ class Rack:
 
     def beat(self, slot: Slot, now_ms: int) -> None:
         """Its holder lives; raises `SlotLost` when the slot is not its own any more."""
-        self._move(slot, "beat")
+        slot.move("beat")
         slot.used_ms = now_ms
         self._used.move_to_end(slot)
 
     def give_back(self, slot: Slot, now_ms: int) -> None:
         """Its holder is done; raises `SlotLost` as `beat` does."""
-        self._move(slot, "give_back")
+        slot.move("give_back")
         slot.used_ms = now_ms
         self._release(slot)
         self._keep(slot)
@@ -188,7 +150,7 @@ class Rack:
         over = self.in_use - size
         for slot in self._lowest()[: max(over, 0)]:
             if slot.state == "busy":
-                self._move(slot, "revoke")
+                slot.move("revoke")
         self._serve(now_ms)
         self._tell()
 
@@ -203,11 +165,9 @@ class Rack:
         self._serve(now_ms)
         self._invert(now_ms)
         late = []
-        while self._deadlines and self._deadlines[0][0] <= now_ms:
-            want = heappop(self._deadlines)[2]
-            if want.waits:
-                self._forget(want)
-                late.append(want)
+        for want in self._wants.overdue(now_ms):
+            self._forget(want)
+            late.append(want)
         self._tell()
         return late
 
@@ -230,14 +190,13 @@ class Rack:
         """When `turn` is due at the latest."""
         oldest = (next(iter(slots), None) for slots in (self._idle[self.version], self._used))
         moments = [slot.used_ms + self.life_ms for slot in oldest if slot is not None]
-        while self._deadlines and not self._deadlines[0][2].waits:
-            heappop(self._deadlines)
-        moments += [deadline[0] for deadline in self._deadlines[:1]]
+        deadline_ms = self._wants.deadline()
+        moments += [] if deadline_ms is None else [deadline_ms]
         return min((*moments, *self._notices()), default=NEVER)
 
     def pressure(self) -> int:
         """The highest priority that waits for a slot."""
-        first = self._first()
+        first = self._wants.first()
         return first.holder.priority if first is not None else 0
 
     def holders(self) -> Iterator[Holder]:
@@ -246,9 +205,7 @@ class Rack:
 
     def reorder(self, holder: Holder) -> None:
         """A holder that waits here has another priority."""
-        for want in self._wants:
-            if want.holder is holder:
-                self._rank(want)
+        self._wants.reorder(holder)
 
     def _tell(self) -> None:
         pressure = self.pressure()
@@ -256,36 +213,12 @@ class Rack:
             self._told = pressure
             pass_on(self)
 
-    def _rank(self, want: Want) -> None:
-        self._number += 1
-        if not want.number:
-            want.number = self._number
-        heappush(self._order, (-want.holder.priority, want.number, self._number, want))
-
-    def _tidy(self) -> None:
-        """Forget entries of those that wait no longer, before they outnumber the others."""
-        most = 2 * len(self._wants) + SPARE
-        if len(self._deadlines) > most:
-            self._deadlines = [entry for entry in self._deadlines if entry[2].waits]
-            heapify(self._deadlines)
-        if len(self._order) > most:
-            self._order = [entry for entry in self._order if entry[3].waits]
-            heapify(self._order)
-
-    def _first(self) -> Want | None:
-        while self._order:
-            rank, _, _, want = self._order[0]
-            if want.waits and rank == -want.holder.priority:
-                return want
-            heappop(self._order)
-        return None
-
     def _serve(self, now_ms: int) -> None:
         """Give free slots to who waits, the highest first."""
         idle = self._idle[self.version]
-        while idle and self.in_use < self.size and (want := self._first()) is not None:
+        while idle and self.in_use < self.size and (want := self._wants.first()) is not None:
             slot, _ = idle.popitem()
-            self._move(slot, "take")
+            slot.move("take")
             slot.used_ms = slot.since_ms = now_ms
             slot.holder, want.slot = want.holder, slot
             self._used[slot] = None
@@ -297,9 +230,7 @@ class Rack:
             want.holder.priority = want.holder.inherited()
 
     def _forget(self, want: Want) -> None:
-        del self._wants[want]
-        _less(self._wanting, want.holder.own)
-        want.waits = False
+        self._wants.forget(want)
         want.holder.waits = None
 
     def _keep(self, slot: Slot) -> None:
@@ -323,7 +254,7 @@ class Rack:
         self._drop(old)
         for slot in self._used:
             if slot.state == "busy" and slot.version == old:
-                self._move(slot, "revoke")
+                slot.move("revoke")
 
     def _drop(self, version: str | None) -> None:
         for slot in self._idle.pop(version, ()) if version is not None else ():
@@ -343,14 +274,14 @@ class Rack:
 
     def _lowest(self) -> list[Slot]:
         """Slots in use: those of the lowest own priority first, of these the newest."""
-        return sorted(self._used, key=lambda slot: (_own(slot), -slot.since_ms))
+        return sorted(self._used, key=lambda slot: (slot.own, -slot.since_ms))
 
     def _inverted(self) -> list[Want]:
         """Those that wait while somebody of a lower priority has a slot."""
         if self.in_use < self.size or not self._wants:
             return []
         lowest = min(self._owns, default=NEVER)
-        if max(self._wanting) <= lowest:
+        if self._wants.highest_own <= lowest:
             return []
         return [want for want in self._wants if want.holder.own > lowest]
 
@@ -367,10 +298,9 @@ class Rack:
 
     def _make_room(self, want: Want) -> None:
         """Take slots from lower ones until this want, and all that go before it, can have one."""
-        rank = (-want.holder.priority, want.number)
-        needed = 1 + sum((-w.holder.priority, w.number) < rank for w in self._wants)
+        needed = 1 + self._wants.before(want)
         for slot in self._lowest():
-            if self.size - self.in_use >= needed or _own(slot) >= want.holder.own:
+            if self.size - self.in_use >= needed or slot.own >= want.holder.own:
                 return
             self._lose(slot)
             self.preempted += 1
@@ -383,7 +313,7 @@ class Rack:
             yield min(want.asked_ms for want in inverted) + wait_ms
 
     def _lose(self, slot: Slot) -> None:
-        self._move(slot, "expire")
+        slot.move("expire")
         self._release(slot)
         self.to_close.append(slot)
 
@@ -392,25 +322,11 @@ class Rack:
         self._of[slot.version] -= 1
         holder, slot.holder = slot.holder, None
         assert holder is not None
-        _less(self._owns, holder.own)
+        less(self._owns, holder.own)
         holder.holds.remove(self)
         slot.notice = False
         holder.priority = holder.inherited()
 
     def _end(self, slot: Slot, event: SlotEvent) -> None:
-        self._move(slot, event)
+        slot.move(event)
         self.to_close.append(slot)
-
-    @staticmethod
-    def _move(slot: Slot, event: SlotEvent) -> None:
-        slot.state = after(slot.state, event)
-
-
-def _own(slot: Slot) -> int:
-    return slot.holder.own if slot.holder is not None else 0
-
-
-def _less(counts: Counter[int], key: int) -> None:
-    counts[key] -= 1
-    if not counts[key]:
-        del counts[key]

@@ -11,7 +11,8 @@ from tests.unit.gateway.made import EPOCH_MS, POOL, class_states, give
 from tokenweir.errors import BadInput
 from tokenweir.gateway import Gateway, NoSlot, SlotLost, Slots
 from tokenweir.gateway.inheritance import Holder
-from tokenweir.gateway.rack import Rack, Want
+from tokenweir.gateway.rack import Rack
+from tokenweir.gateway.slot import Want
 from tokenweir.gateway.slot_states import TRANSITIONS, SlotEvent, SlotState, after
 
 

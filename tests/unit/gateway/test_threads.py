@@ -12,7 +12,8 @@ from tokenweir.errors import BadInput
 from tokenweir.gateway import AlreadyEnded, Refused
 from tokenweir.gateway.monotonic import boot_ms
 from tokenweir.gateway.shared import SharedLane
-from tokenweir.gateway.threads import SyncCall, SyncGateway
+from tokenweir.gateway.sync_call import SyncCall
+from tokenweir.gateway.threads import SyncGateway
 
 STANDS_STILL_MS = 5_000
 
