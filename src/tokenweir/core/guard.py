@@ -104,7 +104,7 @@ class _Desk:
         renewed: Mapping[str, bool],
     ) -> None:
         self.spec, self.at_ms, self.rations = spec, at_ms, rations
-        self.quotas, self.terms = pool.quotas, pool.terms
+        self.pool, self.quotas, self.terms = pool, pool.quotas, pool.terms
         self.names = sorted(self.quotas.shares)
         self.live = np.array([[renewed.get(name, False)] for name in self.names], dtype=np.bool_)
         self.ends_ms = self.quotas.ends_ms()
@@ -115,7 +115,7 @@ class _Desk:
     def stances(self, busy: Bools) -> tuple[Bools, dict[int, int]]:
         """The tenants, shape (tenants,), that have ceilings, and those barred, and until when."""
         accounts, limit = self.quotas.accounts, self.rations.limit
-        coming = np.where(self.near | ~accounts.across, next_limits(self.quotas), limit)
+        coming = np.where(self.near | ~accounts.across, next_limits(self.pool), limit)
         later = self._any(self.pots > coming)
         full = self.idle > limit
         small = self._any(full) | later
@@ -166,7 +166,7 @@ class _Desk:
         shares = [self.quotas.shares[name] for name in self.names]
         ahead = np.stack([soon(share, places, self.spec) for share in shares])
         near = self.near[places]
-        coming = next_limits(self.quotas)[places]
+        coming = next_limits(self.pool)[places]
         for window, limit in ((NOW, self.rations.limit[places]), (AFTER, coming)):
             given = np.stack([each[GIVEN][window] for each in figures])
             spent = np.stack([each[SPENT][window] for each in figures])
@@ -185,7 +185,7 @@ class _Desk:
         users = np.arange(accounts.named, len(accounts.keys))
         model = accounts.model[users]
         forced = np.zeros(len(accounts.keys), dtype=np.bool_)
-        for window, limit in ((NOW, self.rations.limit), (AFTER, next_limits(self.quotas))):
+        for window, limit in ((NOW, self.rations.limit), (AFTER, next_limits(self.pool))):
             rows = GIVEN.start + window
             shares = [self.quotas.shares[name].figures for name in self.names]
             lacks = [np.maximum(each[rows, model] - each[rows, users], 0) for each in shares]

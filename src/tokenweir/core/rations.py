@@ -15,7 +15,6 @@ from tokenweir.core.quotas import (
     PEAK,
     SPENT,
     WANTED,
-    Quotas,
     Share,
 )
 from tokenweir.core.smooth import decay, smooth
@@ -126,15 +125,15 @@ def caps(pool: Pool, spec: PoolSpec, left: Ints, at_ms: int) -> Ints:
     whole = accounts.of_tenants
     if len(whole):
         ends = quotas.ends_ms()[whole] <= at_ms + ahead_ms(spec)
-        left = np.where(ends, np.maximum(left[whole], next_limits(quotas)[whole]), left[whole])
+        left = np.where(ends, np.maximum(left[whole], next_limits(pool)[whole]), left[whole])
         most = UNLIMITED // MICRO * spec.interval_ms
         rate = np.minimum(left, most) * MICRO // spec.interval_ms
         np.minimum.at(cap, accounts.tenant[whole], rate)
     return cap
 
 
-def next_limits(quotas: Quotas) -> Ints:
+def next_limits(pool: Pool) -> Ints:
     """What may be spent of each account's next window at least, as far as is known."""
-    accounts = quotas.accounts
-    known: Ints = np.where(accounts.across, quotas.columns[CEILING_AFTER], accounts.tokens)
-    return known
+    accounts = pool.quotas.accounts
+    ceilings = pool.quotas.columns[CEILING_AFTER]
+    return _fitted(pool, np.where(accounts.across, ceilings, accounts.tokens))
