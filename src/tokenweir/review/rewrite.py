@@ -62,6 +62,23 @@ def asked_by(rows: Iterable[Row]) -> dict[str, Asked]:
     return found
 
 
+def with_rows(report: UsageReport, tenants: Sequence[str]) -> UsageReport:
+    """The report with an empty row for each of these tenants, which it does not speak of."""
+    totals, first = report.totals, len(report.totals.names)
+    count = len(tenants)
+    columns: dict[str, Any] = {
+        name: [*getattr(totals, name), *[0] * count] for name in COLUMNS if getattr(totals, name)
+    }
+    more = replace(
+        totals,
+        names=[*totals.names, *tenants, ""],
+        tenant=[*totals.tenant, *range(first, first + count)],
+        user=[*totals.user, *[first + count] * count],
+        **columns,
+    )
+    return replace(report, totals=more)
+
+
 def rewritten(
     report: UsageReport,
     rows: Sequence[Row],
@@ -87,6 +104,7 @@ class _Change:
         self, columns: dict[str, list[int]], rows: Sequence[Row], weights: TokenWeights
     ) -> None:
         self.columns, self.rows, self.weights = columns, rows, weights
+        self.ended = [*columns["requests"]]
 
     def make(self, answer: Asked) -> None:
         spent = sum(row.spent for row in self.rows)
@@ -97,7 +115,7 @@ class _Change:
         # What rounding took from the spent is refused: all that is offered is somewhere.
         refused = answer.refused + answer.spent - sum(left)
         self._refuse(max(refused, 0), left)
-        self._queue(answer.queued)
+        self._queue(answer.queued, left)
 
     def _cut(self, row: Row, part: int, whole: int) -> int:
         """What the row still spends of its tokens."""
@@ -131,13 +149,16 @@ class _Change:
             self.columns["requests"][place] = max(ended - gone, 0)
             self.columns["refused_tokens"][place] = tokens
 
-    def _queue(self, queued: int) -> None:
-        for row, tokens in zip(
-            self.rows, parts(queued, [row.queued for row in self.rows]), strict=True
-        ):
-            count = self.columns["queued"]
-            if row.queued:
-                count[row.number] = -(-count[row.number] * tokens // row.queued)
+    def _queue(self, queued: int, left: Sequence[int]) -> None:
+        keys = [
+            row.queued + max(row.spent - now, 0) for row, now in zip(self.rows, left, strict=True)
+        ]
+        for row, tokens in zip(self.rows, parts(queued, keys), strict=True):
+            counts = self.columns["queued"]
+            # As many requests as hold so many tokens where it waited, or else where it spent.
+            whole, known = (row.queued, counts) if row.queued else (row.spent, self.ended)
+            each = -(-known[row.number] * tokens // whole) if whole else 0
+            counts[row.number] = max(each, 1) if tokens else 0
             self.columns["queued_tokens"][row.number] = tokens
 
     def _charged(self, place: int) -> int:

@@ -22,7 +22,7 @@ from tokenweir.review.fold import PoolFold, Unfoldable
 from tokenweir.review.frames import thinned
 from tokenweir.review.log import Letter, PoolLog
 from tokenweir.review.replay import Told, progress_of
-from tokenweir.review.rewrite import asked_by, rewritten, rows_of
+from tokenweir.review.rewrite import asked_by, rewritten, rows_of, with_rows
 from tokenweir.review.span import Span
 from tokenweir.review.start import Begun, begin
 from tokenweir.review.used import Used
@@ -217,6 +217,9 @@ class _Both:
             return report
         if self.found.before.interval_ms != self.found.after.interval_ms:
             report = replace(report, applied=after.at_ms)  # the decisions are at other times
+        spoken = {report.totals.names[place] for place in report.totals.tenant}
+        silent = [t for t, a in gateway.accounts.items() if a.late and t not in spoken]
+        report = with_rows(report, silent) if silent else report
         weights = self.found.after.token_weights
         rows, changes = rows_of(report, weights), {}
         for tenant, asked in asked_by(rows).items():
@@ -226,6 +229,7 @@ class _Both:
                 ms,
                 ours.limit(before, tenant, message.append_ms),
                 theirs.limit(after, tenant, message.append_ms),
+                theirs.wait_ms(tenant),
             )
             if answer != asked:
                 changes[tenant] = answer

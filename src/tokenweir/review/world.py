@@ -88,6 +88,13 @@ class World:
         kept = floor if now_ms < told.floor_expires_ms else 0
         return Limit(kept, min(kept, burst))
 
+    def wait_ms(self, tenant: str) -> int:
+        """How long a tenant's requests may wait."""
+        name = tenant if tenant in self.pool.terms.index else UNKNOWN
+        service_class = CLASSES[int(self.pool.terms.rank[self.pool.terms.index[name]])]
+        terms = (one for one in self._spec().classes if one.service_class == service_class)
+        return next((one.longest_wait_ms for one in terms), 0)
+
     def _pot(self, spec: PoolSpec, told: Told, name: str) -> Limit:
         """The tenant's allowance of the starter pot (L8)."""
         rank = int(self.pool.terms.rank[self.pool.terms.index[name]])

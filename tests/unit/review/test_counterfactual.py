@@ -10,7 +10,7 @@ from tests.pools import ONE, report
 from tokenweir.records.spec import TokenWeights
 from tokenweir.records.usage import Totals
 from tokenweir.review.counterfactual import Account, Asked, Limit, answered
-from tokenweir.review.rewrite import asked_by, parts, rewritten, rows_of
+from tokenweir.review.rewrite import asked_by, parts, rewritten, rows_of, with_rows
 
 EVEN = TokenWeights(ONE, ONE, ONE)
 AMOUNTS = st.integers(0, 10**6)
@@ -42,6 +42,28 @@ def test_all_that_is_offered_is_spent_refused_or_waits(
         assert min(answer.spent, answer.refused, answer.queued) >= 0
         assert answer.queued <= asked.queued
         ahead = asked.queued - answer.queued
+
+
+@given(st.lists(st.tuples(OFFERS, LIMITS, LIMITS), max_size=20), st.integers(0, 5_000))
+def test_who_may_wait_is_spent_or_refused_in_the_end(
+    course: list[tuple[Asked, Limit | None, Limit | None]], wait_ms: int
+) -> None:
+    account, offered, ended = Account(), 0, 0
+    for asked, recorded, changed in course:
+        answer = answered(account, replace(asked, queued=0), 1000, recorded, changed, wait_ms)
+        offered += asked.spent + asked.refused
+        ended += answer.spent + answer.refused
+        assert min(answer.spent, answer.refused, answer.queued) >= 0
+        assert answer.queued == account.waiting
+    assert ended + account.waiting == offered
+
+
+def test_what_is_not_let_in_waits_as_long_as_it_may_and_is_offered_again() -> None:
+    account, asked, none = Account(), Asked(100, 0, 0), Asked(0, 0, 0)
+    assert answered(account, asked, 1000, limit(100), limit(40), 2_500) == Asked(40, 0, 60)
+    assert answered(account, none, 1000, limit(100), limit(40), 2_500) == Asked(40, 0, 20)
+    assert answered(account, none, 1000, limit(100), limit(0), 2_500) == Asked(0, 0, 20)
+    assert answered(account, none, 1000, limit(100), limit(40), 2_500) == Asked(0, 20, 0)
 
 
 def test_a_larger_lease_lets_in_what_was_refused() -> None:
@@ -139,6 +161,12 @@ def test_who_was_refused_gets_what_there_is_more() -> None:
         "queued_tokens": 0,
     }
     assert list(other.totals.tokens_uncached) == [0, 80]
+
+
+def test_a_tenant_that_a_report_does_not_speak_of_gets_a_row() -> None:
+    one = with_rows(report("a", 1, {"acme": 100}), ["evals"])
+    other = rewritten(one, rows_of(one, EVEN), {"evals": Asked(30, 0, 0)}, EVEN)
+    assert asked_by(rows_of(other, EVEN)) == {"acme": Asked(100, 0, 0), "evals": Asked(30, 0, 0)}
 
 
 @pytest.mark.parametrize("spent", [0, 50])
