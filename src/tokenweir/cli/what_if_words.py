@@ -22,8 +22,8 @@ ASSUMED = (
     "Clients do the same under both policies. Nobody asks for less because of a refusal, and "
     "nobody who was never refused asks for more.",
     "A gateway lets in what its leases hold; what it does not let in waits as long as its class "
-    "may, and is refused then. What else holds requests back there (ceilings of quotas, sequences, KV "
-    "bytes, the order of a queue) and what runs are taken as recorded.",
+    "may, and is refused then. What else holds requests back there (ceilings of quotas, "
+    "sequences, KV bytes, the order of a queue) and what runs are taken as recorded.",
     "Gateways obey the changed decisions as fast as they obeyed the recorded ones.",
 )
 
