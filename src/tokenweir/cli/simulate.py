@@ -58,7 +58,8 @@ def _table(outcome: Outcome) -> None:
 
 def _row(result: Result) -> list[str]:
     figure = result.figure
-    value = f"{result.value:.4g} {figure.unit}".strip()
+    measured = result.value == result.value
+    value = f"{result.value:.4g} {figure.unit}".strip() if measured else "nothing measured"
     return [result.name, value, figure.published, bounds(result), "" if result.holds else "OUTSIDE"]
 
 

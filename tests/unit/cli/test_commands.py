@@ -23,6 +23,7 @@ COMMANDS = (
     "sql",
     "presets list",
     "presets show",
+    "simulate",
     "status",
     "usage",
 )
