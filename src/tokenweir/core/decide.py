@@ -147,7 +147,7 @@ def _situation(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Situatio
     """Close the interval, and find tier, breaker, tuning and quotas."""
     seen = measure(pool, spec, at_ms, skipped)
     pool.level = _smooth_level(pool.level, seen.level_now, spec.ewma, skipped)
-    pool.total = _smooth_level(pool.total, seen.total, spec.ewma, skipped)
+    pool.total = _reached(pool.total, seen.total, spec.ewma, skipped)
     was, breaker_was = tier_of(pool), pool.breaker
     _next_tier(pool, spec, at_ms)
     changes = tune(pool, spec, at_ms)
@@ -246,9 +246,15 @@ def _next_tier(pool: Pool, spec: PoolSpec, at_ms: int) -> None:
 
 
 def _smooth_level(before: int, now: int, gain: int, skipped: int) -> int:
-    """Rounds towards `now`, so that a lasting level is reached."""
+    """Rounds down: grants of 90 % in full use do not come to a threshold of 90 %, and flutter."""
     # The level of a skipped boundary is not known; the newest one stands for them.
     for _ in range(skipped + 1):
-        step = (now - before) * gain
-        before += -(-step // ONE) if step > 0 else step // ONE
+        before = (before * (ONE - gain) + now * gain) // ONE
     return before
+
+
+def _reached(before: int, now: int, gain: int, skipped: int) -> int:
+    """The same, rounded towards `now`: use that lasts at the whole budget comes to one."""
+    if now > before:
+        return -_smooth_level(-before, -now, gain, skipped)
+    return _smooth_level(before, now, gain, skipped)

