@@ -10,6 +10,7 @@ RUN awk '/^[a-z]/ {ours = /^uv==/} ours' requirements.lock > uv.txt \
       -r pyproject.toml --extra control
 COPY README.md LICENSE ./
 COPY schemas schemas
+COPY presets presets
 COPY src src
 RUN uv pip install --no-cache --python /venv/bin/python --no-deps .
 
