@@ -6,7 +6,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tokenweir.sim.gateways import Edge, SimRequest
-    from tokenweir.sim.gpu import Engine
+    from tokenweir.sim.engine import Engine
 
 NEVER = -1.0
 Outcome = Literal["open", "done", "refused", "answered", "ended"]
