@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tokenweir.sim.gateways import Edge, SimRequest
     from tokenweir.sim.engine import Engine
+    from tokenweir.sim.gateways import Edge, SimRequest
 
 NEVER = -1.0
 Outcome = Literal["open", "done", "refused", "answered", "ended"]
