@@ -208,7 +208,7 @@ def _stopped(pool: Pool, now: Situation, granted: Grants, pressed: bool) -> Bool
     stopped = revoked(
         now.terms,
         in_flight(gauges, len(now.terms.names)),
-        now.measures.demand,
+        pool.tally.rate,
         pool.tally.grant,
         granted.grant,
         pressed,

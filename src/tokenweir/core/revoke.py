@@ -1,16 +1,17 @@
 """Running work of preemptible tenants, stopped when owners need what it occupies.
 
-Preemptible work is revoked when what is left to it would not carry it on: less than a tenth of its
-demand, while owners get their floors back or the tier refuses its class. It may go on by itself
-after the spec's `resume_ms` of pool time, as soon as it is granted something (budget tutorial:
-suspended work resumes after 60 s).
+Preemptible work is revoked when what is left to it would not carry it on: less than a tenth of what
+it uses, while owners get their floors back or the tier refuses its class. (Its demand would not do
+for that: a few long requests that wait are many times what they use while they run.) It may go on
+by itself after the spec's `resume_ms` of pool time, as soon as it is granted something (budget
+tutorial: suspended work resumes after 60 s).
 """
 
 import numpy as np
 
 from tokenweir.core.terms import PREEMPTIBLE, Bools, Ints, Terms
 
-LEAST_PART = 10  # a tenth of the demand carries work on
+LEAST_PART = 10  # a tenth of what it uses carries work on
 
 
 def is_revoked(revoked_ms: Ints, at_ms: int) -> Bools:
@@ -21,7 +22,7 @@ def is_revoked(revoked_ms: Ints, at_ms: int) -> Bools:
 def revoked(
     terms: Terms,
     running: Ints,
-    demand: Ints,
+    use: Ints,
     before: Ints,
     grant: Ints,
     pressed: bool,
@@ -29,10 +30,11 @@ def revoked(
 ) -> Bools:
     """Whose running work is revoked now.
 
-    `running` are requests in flight, `before` and `grant` what was and is granted; `pressed`: this
-    decision gave floors back to owners; `refused`: the tenant's class gets nothing in this tier.
+    `running` are requests in flight, `use` is their smoothed rate, `before` and `grant` what was and
+    is granted; `pressed`: this decision gave floors back to owners; `refused`: the tenant's class
+    gets nothing in this tier.
     """
-    taken = (before > 0) & (grant < before) & (grant * LEAST_PART < demand)
+    taken = (before > 0) & (grant < before) & (grant * LEAST_PART < use)
     stopped: Bools = (terms.rank == PREEMPTIBLE) & (running > 0) & ((taken & pressed) | refused)
     return stopped
 

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 
@@ -25,6 +25,15 @@ Process = Generator[Event, None, None]
 RETRY_MS = 1000.0  # where a refusal does not say
 WAKING = 20  # intervals before the next request in which gateways report again after a rest
 Refuse = Callable[[Job, float, str], None]  # with ms to wait, and the reason
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A job was suspended for a while; ms of virtual time."""
+
+    at: float
+    until: float
+    tenant: str
 
 
 class SimRequest(Request):
@@ -96,7 +105,7 @@ class Edge:
         self.gate.hear(record, self.own_ms())
         for request in self.gate.take_revoked():
             assert isinstance(request, SimRequest)
-            self._fleet.gpu.stop(request.job)
+            self._fleet.pause(request.job)
             self.gate.suspend(request, self.own_ms())
         self._after()
 
@@ -215,6 +224,8 @@ class Gateways:
         self.kv_bytes = kv_bytes
         self.end = end
         self.quiet_until = quiet_until
+        self.pauses: list[Pause] = []
+        self._paused: dict[Job, float] = {}
         self._env = env
         self.plane = Plane(env, spec, self._publish)
         self.edges = [Edge(env, f"edge-{n}", n, self) for n in range(network.gateways)]
@@ -230,9 +241,17 @@ class Gateways:
         job.edge.through(job)
 
     def send(self, job: Job) -> None:
-        """A job was admitted."""
-        job.sent = self._env.now
+        """A job was admitted, or goes on after a pause."""
+        if job in self._paused:
+            self.pauses.append(Pause(self._paused.pop(job), self._env.now, job.tenant))
+        else:
+            job.sent = self._env.now
         self.gpu.submit(job)
+
+    def pause(self, job: Job) -> None:
+        """Its tenant's work was revoked: the backend keeps what it has produced."""
+        self._paused[job] = self._env.now
+        self.gpu.stop(job)
 
     def expired(self, job: Job) -> None:
         """A job ran longer than the longest request: the backend stops it."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from tokenweir.records.journal import AuditEntry, TenantFigures
 from tokenweir.sim.job import NEVER, Job
-from tokenweir.sim.policy import alphas, parts_taken
+from tokenweir.sim.policy import alphas, parts_taken, pauses
 from tokenweir.sim.world import Record
 
 Floats = np.ndarray
@@ -41,7 +41,7 @@ DECIDED: Mapping[str, float] = {  # a column of the decision's figures, and its 
     "weight_share": 1,
 }
 POOL = ("queue", "running", "level", "given")
-POLICY = {"alpha": alphas, "taken": parts_taken}
+POLICY = {"alpha": alphas, "taken": parts_taken, "pause": pauses}
 _STAT = "|".join(STATS)
 MEASURES: Mapping[re.Pattern[str], str] = {
     re.compile(pattern): shown
@@ -52,7 +52,7 @@ MEASURES: Mapping[re.Pattern[str], str] = {
         (f"({'|'.join(TIMES)}|offered)\\.({_STAT})", f"{', '.join(TIMES)}, offered (.STAT)"),
         (f"({'|'.join(DECIDED)})\\.({_STAT})", f"{', '.join(DECIDED)} (.STAT)"),
         (f"({'|'.join(POLICY)})\\.({_STAT})", f"{', '.join(POLICY)} (.STAT)"),
-        ("floor_back|starved|finished", "floor_back, starved, finished"),
+        ("floor_back|starved|finished|resumed", "floor_back, starved, finished, resumed"),
         (f"({'|'.join(POOL)})\\.({_STAT})", f"{', '.join(POOL)} (.STAT)"),
         (r"utilisation|tier_changes|flaps|tier\.\w+", "utilisation, tier_changes, flaps, tier.X"),
         (r"breaker\.\w+|audits\.\w+", f"breaker.STATE, audits.KIND; STAT is {', '.join(STATS)}"),
@@ -95,6 +95,7 @@ class Measured:
             "tier_changes": self._tier_changes,
             "flaps": self._flaps,
             "finished": self._last_end,
+            "resumed": lambda *at: float(len(pauses(self.record, *at))),
         }
         if name in single:
             return single[name](tenant, starts, ends)

@@ -35,6 +35,16 @@ def parts_taken(record: Record, tenant: str, starts: float, ends: float) -> np.n
     return np.array(parts)
 
 
+def pauses(record: Record, tenant: str, starts: float, ends: float) -> np.ndarray:
+    """How long each of a tenant's requests was suspended, s, by when it was; only those resumed."""
+    lasted = [
+        (one.until - one.at) / 1000
+        for one in record.pauses
+        if one.tenant == tenant and starts <= one.at < ends
+    ]
+    return np.array(lasted)
+
+
 def _last(changes: list[tuple[float, float]], at: float, value: float) -> float:
     for when, changed in changes:
         if when <= at:

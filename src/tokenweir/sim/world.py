@@ -10,7 +10,7 @@ from tokenweir.records.usage import CapacityReport
 from tokenweir.sim.after import after
 from tokenweir.sim.control import Audited, DecisionTaken, Plane
 from tokenweir.sim.front import Front
-from tokenweir.sim.gateways import Gateways
+from tokenweir.sim.gateways import Gateways, Pause
 from tokenweir.sim.gpu import PROFILES, GpuPool, Profile
 from tokenweir.sim.job import Job, Outcome
 from tokenweir.sim.load import PAUSE_MS, Process, Source, names
@@ -54,6 +54,7 @@ class Record:
     samples: list[Sample] = field(default_factory=list)
     decisions: list[DecisionTaken] = field(default_factory=list)
     audits: list[Audited] = field(default_factory=list)
+    pauses: list[Pause] = field(default_factory=list)
 
 
 class World:
@@ -83,6 +84,7 @@ class World:
         if isinstance(self._front, Gateways):
             self.record.decisions = self._front.plane.decisions
             self.record.audits = self._front.plane.audits
+            self.record.pauses = self._front.pauses
         return self.record
 
     def _fronts(self, run: Run) -> Front:
