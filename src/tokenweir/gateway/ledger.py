@@ -180,7 +180,10 @@ def square(request: Request, cost: int) -> None:
     surplus = request.held - cost
     request.held = cost
     bucket = request.bucket
-    if bucket is not None:
+    if bucket is not None and bucket.epoch == request.epoch:
+        level = bucket.level + surplus  # as `put_back`, without a call
+        bucket.level = level if level < bucket.burst else bucket.burst
+    elif bucket is not None:
         bucket.put_back(surplus, request.epoch)
     if request.pot_share is not None:
         request.pot_share.put_back(surplus, request.pot_epoch)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tokenweir.gateway import ledger
-from tokenweir.gateway.admission import admit, charge
+from tokenweir.gateway.admission import admit
 from tokenweir.gateway.patience import patience, prolonged
 from tokenweir.gateway.promise import promised
 from tokenweir.gateway.queue import NEVER, Line
@@ -36,7 +36,7 @@ def hold_back(gate: "PoolGate", request: Request, denial: Denial, now_ms: int) -
     """Let a request wait or refuse it; in shadow mode only count that."""
     if gate.shadow and not gate.closing:
         request.subject.would_refuse[denial.reason] += 1
-        charge(gate, request, None, None, now_ms, gate.clock.at(now_ms) or 0)
+        admit(gate, request, now_ms, free=True)
         return
     patience_ms = patience(gate, request, denial)
     if patience_ms > 0 and _room(gate, request, now_ms):
