@@ -30,9 +30,9 @@ def revoked(
 ) -> Bools:
     """Whose running work is revoked now.
 
-    `running` are requests in flight, `use` is their smoothed rate, `before` and `grant` what was and
-    is granted; `pressed`: this decision gave floors back to owners; `refused`: the tenant's class
-    gets nothing in this tier.
+    `running` are requests in flight, `use` is their smoothed rate, `before` and `grant` what was
+    and is granted; `pressed`: this decision gave floors back to owners; `refused`: the tenant's
+    class gets nothing in this tier.
     """
     taken = (before > 0) & (grant < before) & (grant * LEAST_PART < use)
     stopped: Bools = (terms.rank == PREEMPTIBLE) & (running > 0) & ((taken & pressed) | refused)
