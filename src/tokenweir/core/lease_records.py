@@ -23,8 +23,11 @@ def _held(issue: Issue) -> Ints:
 
 def parts_of(verdict: Verdict) -> int:
     """How many records each gateway's leases take (L9)."""
-    most = max((len(_held(issue)) for issue in verdict.leased.issues.values()), default=0)
-    return max(1, -(-max(most, len(verdict.guarded.shown)) // LEASES_A_PART))
+    issues, shown = verdict.leased.issues.values(), len(verdict.guarded.shown)
+    most = max((len(issue.rates) for issue in issues), default=0)
+    if most > LEASES_A_PART:
+        most = max(len(_held(issue)) for issue in issues)
+    return max(1, -(-max(most, shown) // LEASES_A_PART))
 
 
 def lease_records(pool: Pool, verdict: Verdict, parts: int) -> tuple[GatewayLeases, ...]:
@@ -99,7 +102,7 @@ def _part(
         expires_ms=issue.expires_ms,
         floor_expires_ms=issue.floor_expires_ms,
         pot_rate=pot,
-        pot_burst=bursts(np.array([pot], dtype=np.int64))[0],
+        pot_burst=pot * interval_ms // 1000 if burst is None else int(pot * (burst / capacity)),
         tenant=[pool.terms.names[place] for place in held.tolist()],
         rate=rates.tolist(),
         burst=bursts(rates),
