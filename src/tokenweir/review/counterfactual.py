@@ -55,6 +55,11 @@ class Account:
     at_ms: int = 0
 
     @property
+    def is_even(self) -> bool:
+        """Whether it stands as in the record."""
+        return self.recorded == self.changed and not self.ahead and not self.late
+
+    @property
     def waiting(self) -> int:
         """Tokens that wait and did not in the record."""
         return sum(tokens for _, tokens in self.late)
@@ -72,6 +77,11 @@ def answered(
 
     `wait_ms` is how long the tenant's requests may wait.
     """
+    if recorded == changed and account.is_even:  # what follows would come to the same
+        level = _held(account.recorded, asked, ms, recorded)
+        account.recorded = account.changed = _paid(level, asked.spent, recorded)
+        account.at_ms += ms
+        return asked
     before = _held(account.recorded, asked, ms, recorded)
     after = _held(account.changed, asked, ms, changed)
     expired = _expired(account, ms, wait_ms)
@@ -93,6 +103,8 @@ def answered(
 def _expired(account: Account, ms: int, wait_ms: int) -> int:
     """What has waited too long is refused; so much it is."""
     account.at_ms += ms
+    if not account.late:
+        return 0
     before = account.waiting
     account.late = [
         (since_ms, tokens)
@@ -104,8 +116,10 @@ def _expired(account: Account, ms: int, wait_ms: int) -> int:
 
 def _late(account: Account, new: int, left: int, wait_ms: int) -> int:
     """What waits on of `left`: what was not let in just now, and of what waited the youngest."""
-    found = []
     new = max(new, 0) if wait_ms > 0 else 0
+    if not new and not account.late:
+        return 0
+    found = []
     for since_ms, tokens in [(account.at_ms, new), *reversed(account.late)]:
         kept = min(tokens, left)
         left -= kept

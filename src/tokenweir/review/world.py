@@ -39,6 +39,26 @@ class Noted:
     entry: AuditEntry
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a spec says of each class, by its rank."""
+
+    spec: PoolSpec
+    longest_wait_ms: tuple[int, ...]
+    starter: tuple[int, ...]
+
+
+def rules_of(spec: PoolSpec) -> Rules:
+    """A class of which it says nothing may not wait, and has no part of a pot."""
+    by_class = {terms.service_class: terms for terms in spec.classes}
+    ranked = [by_class.get(name) for name in CLASSES]
+    return Rules(
+        spec,
+        tuple(terms.longest_wait_ms if terms else 0 for terms in ranked),
+        tuple(terms.starter if terms else 0 for terms in ranked),
+    )
+
+
 class World:
     """Folds messages, and keeps what the model and the comparison need."""
 
@@ -48,6 +68,7 @@ class World:
         self.frames: list[Frame] = []
         self.audits: list[Noted] = []
         self.latest: DecisionEntry | None = None
+        self._known: Rules | None = None
 
     def advance(self, message: Message) -> Decided | None:
         """Move time to the message; what it decides is remembered."""
@@ -81,7 +102,7 @@ class World:
             return None
         name = tenant if tenant in self.pool.terms.index else UNKNOWN
         if name not in told.leases:
-            return self._pot(spec, told, name) if now_ms < told.expires_ms else Limit(0, 0)
+            return self._pot(told, name) if now_ms < told.expires_ms else Limit(0, 0)
         rate, burst, floor = told.leases[name]
         if now_ms < told.expires_ms:
             return Limit(rate, burst)
@@ -90,19 +111,17 @@ class World:
 
     def wait_ms(self, tenant: str) -> int:
         """How long a tenant's requests may wait."""
-        name = tenant if tenant in self.pool.terms.index else UNKNOWN
-        service_class = CLASSES[int(self.pool.terms.rank[self.pool.terms.index[name]])]
-        terms = (one for one in self._spec().classes if one.service_class == service_class)
-        return next((one.longest_wait_ms for one in terms), 0)
+        terms = self.pool.terms
+        place = terms.index.get(tenant, terms.unknown)
+        return self._rules().longest_wait_ms[int(terms.rank[place])]
 
-    def _pot(self, spec: PoolSpec, told: Told, name: str) -> Limit:
+    def _pot(self, told: Told, name: str) -> Limit:
         """The tenant's allowance of the starter pot (L8)."""
         rank = int(self.pool.terms.rank[self.pool.terms.index[name]])
         barred = any(name == each for each, _ in self.pool.barred)
         if barred or (self.pool.tier.tier in CLOSED and rank < RANK["elastic"]):
             return Limit(0, 0)
-        starters = (one.starter for one in spec.classes if one.service_class == CLASSES[rank])
-        starter = next(starters, 0)
+        starter = self._rules().starter[rank]
         return Limit(told.pot.rate * starter // ONE, told.pot.burst * starter // ONE)
 
     def _hear(self, records: Sequence[GatewayLeases]) -> None:
@@ -113,6 +132,12 @@ class World:
             self.told[gateway] = [*self.told.get(gateway, [])[-MOST_TOLD:], _told(own)]
         for gateway in self.told.keys() - self.pool.gateways.keys():
             del self.told[gateway]
+
+    def _rules(self) -> Rules:
+        spec = self._spec()
+        if self._known is None or self._known.spec is not spec:
+            self._known = rules_of(spec)
+        return self._known
 
     def _spec(self) -> PoolSpec:
         assert self.pool.spec is not None
