@@ -103,6 +103,11 @@ class Budget:
         """What the ceiling leaves beside the pots."""
         return self.ceiling - self.pots
 
+    @property
+    def free(self) -> int:
+        """What is never granted."""
+        return self.capacity - self.ceiling
+
 
 def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
     """Decide for the boundary `at_ms`; `skipped` boundaries before it had no message (T2)."""
@@ -135,7 +140,7 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
         leased=leased,
         taken=np.where((now.wanted > granted.grant) & is_closed, less, 0),
         grown=grown,
-        revoked=_stopped(pool, now, granted, bool(grown.any())),
+        revoked=_stopped(pool, now, granted, int(grown.sum()) > budget.free),
         rationed=now.rationed,
         guarded=guarded,
     )
@@ -209,7 +214,6 @@ def _stopped(pool: Pool, now: Situation, granted: Grants, pressed: bool) -> Bool
         now.terms,
         in_flight(gauges, len(now.terms.names)),
         pool.tally.rate,
-        pool.tally.grant,
         granted.grant,
         pressed,
         now.by_tier == REFUSE,

@@ -1,10 +1,11 @@
 """Running work of preemptible tenants, stopped when owners need what it occupies.
 
-Preemptible work is revoked when what is left to it would not carry it on: less than a tenth of what
-it uses, while owners get their floors back or the tier refuses its class. (Its demand would not do
-for that: a few long requests that wait are many times what they use while they run.) It may go on
-by itself after the spec's `resume_ms` of pool time, as soon as it is granted something (budget
-tutorial: suspended work resumes after 60 s).
+Preemptible work is revoked when what is left to it would not carry it on, less than a tenth of what
+it uses, while owners get back more of their floors than what the ceiling leaves free; or when the
+tier refuses its class. Its demand would not do for that: a few long requests that wait are many
+times what they use while they run. Nor would each tremor of a floor: what is free takes that in
+while running work comes to its end. It may go on by itself after the spec's `resume_ms` of pool
+time, as soon as it is granted something (budget tutorial: suspended work resumes after 60 s).
 """
 
 import numpy as np
@@ -23,19 +24,18 @@ def revoked(
     terms: Terms,
     running: Ints,
     use: Ints,
-    before: Ints,
     grant: Ints,
     pressed: bool,
     refused: Bools,
 ) -> Bools:
     """Whose running work is revoked now.
 
-    `running` are requests in flight, `use` is their smoothed rate, `before` and `grant` what was
-    and is granted; `pressed`: this decision gave floors back to owners; `refused`: the tenant's
-    class gets nothing in this tier.
+    `running` are requests in flight, `use` is their smoothed rate, `grant` what they have from now
+    on; `pressed`: this decision gave floors back to owners that need their place; `refused`: the
+    tenant's class gets nothing in this tier.
     """
-    taken = (before > 0) & (grant < before) & (grant * LEAST_PART < use)
-    stopped: Bools = (terms.rank == PREEMPTIBLE) & (running > 0) & ((taken & pressed) | refused)
+    taken = (grant * LEAST_PART < use) & pressed
+    stopped: Bools = (terms.rank == PREEMPTIBLE) & (running > 0) & (taken | refused)
     return stopped
 
 

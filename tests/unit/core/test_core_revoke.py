@@ -7,29 +7,33 @@ from tokenweir.core.pool import Pool
 from tokenweir.core.step import Decided
 from tokenweir.records.control import Barred
 from tokenweir.records.journal import AuditEntry
+from tokenweir.records.spec import Entitlement
 from tokenweir.records.usage import UsageReport
 
 TENANTS = (tenant("owner", "guaranteed", 9_000), tenant("batch", "preemptible"))
 
 
-def running(sequence: int, batch: int, owner: int, in_flight: int, applied: int) -> UsageReport:
-    """Both ask for so much; the batch has so many requests in flight, of 50 held tokens each."""
-    made = report("g", sequence, {"batch": batch, "owner": owner}, applied=applied)
-    count = [in_flight, 0]  # in the order of the names
-    totals = replace(made.totals, in_flight=count, held_tokens=[50 * in_flight, 0], sequences=count)
-    return replace(made, totals=totals)
+def running(sequence: int, asked: dict[str, int], in_flight: int, applied: int) -> UsageReport:
+    """All ask for so much; the batch has so many requests in flight, of 50 held tokens each."""
+    made = report("g", sequence, asked, applied=applied)
+    count = [in_flight if name == "batch" else 0 for name in sorted(asked)]
+    held = [50 * each for each in count]
+    return replace(
+        made, totals=replace(made.totals, in_flight=count, held_tokens=held, sequences=count)
+    )
 
 
 class Run:
-    def __init__(self) -> None:
-        self.pool: Pool = pool_with(spec(*TENANTS, alpha=1.0))
+    def __init__(self, *others: Entitlement) -> None:
+        self.pool: Pool = pool_with(spec(*TENANTS, *others, alpha=1.0))
         self.at_ms, self.sequence = START, 0
         self.barred: list[Barred] = []
         self.audits: list[AuditEntry] = []
 
-    def second(self, batch: int, owner: int, in_flight: int) -> Decided:
+    def second(self, batch: int, owner: int, in_flight: int, **others: int) -> Decided:
         self.sequence += 1
-        asks = running(self.sequence, batch, owner, in_flight, self.pool.boundary_ms)
+        asked = {"batch": batch, "owner": owner, **others}
+        asks = running(self.sequence, asked, in_flight, self.pool.boundary_ms)
         step(self.pool, asks, self.at_ms + 500)
         self.at_ms += 1000
         result = step(self.pool, report("h", self.sequence), self.at_ms)
@@ -85,4 +89,13 @@ def test_work_of_a_tenant_with_nothing_in_flight_is_not_revoked() -> None:
     for _ in range(5):
         run.second(9_000, 0, 0)
     run.second(9_000, 9_000, 0)
+    assert run.audits == []
+
+
+def test_a_tremor_of_a_floor_stops_nothing_where_a_borrower_took_the_rest() -> None:
+    """What the ceiling leaves free, 500 here, takes the tremor in while the work runs out."""
+    run = Run(tenant("research", "elastic", 0))
+    for _ in range(5):
+        run.second(9_000, 0, 20)
+    run.second(9_000, 400, 20, research=90_000)
     assert run.audits == []
