@@ -20,6 +20,7 @@ from tokenweir.cli.show import show_json
 from tokenweir.history.instants import instant_of
 from tokenweir.review.chronicle import Chronicle, chronicle
 from tokenweir.review.page import page
+from tokenweir.review.requests import Counts
 from tokenweir.review.span import Span
 from tokenweir.review.sums import Sums, TenantSums, summed
 
@@ -108,8 +109,13 @@ def _counted(found: Chronicle) -> str:
     total = found.requests.total
     return (
         f"pool {found.pool}, {len(found.frames)} decisions, {len(found.notes)} audit entries, "
-        f"{total.requests} requests in {total.attempts} attempts"
+        f"{_in_attempts(total)}"
     )
+
+
+def _in_attempts(counts: Counts) -> str:
+    pairs = (counts.requests, "request"), (counts.attempts, "attempt")
+    return " in ".join(f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in pairs)
 
 
 def _requests_words(found: Chronicle) -> Iterator[str]:
@@ -119,8 +125,8 @@ def _requests_words(found: Chronicle) -> Iterator[str]:
         "an attempt. Counted are those that ended in the range."
     )
     yield (
-        f"{total.requests} requests in {total.attempts} attempts: {total.admitted} were let in, "
-        f"of which {total.errors} failed, and {total.refused} were refused."
+        f"{_in_attempts(total)}. Of the attempts {total.admitted} were let in, of which "
+        f"{total.errors} failed, and {total.refused} were refused."
     )
     if found.unreadable:
         yield f"The requests of {found.unreadable} reports could not be read and are not counted."

@@ -175,7 +175,7 @@ async def test_a_call_with_two_failed_attempts_is_one_request_and_three_attempts
     assert (acme.requests, acme.attempts) == (1, 3)
     assert (acme.admitted, acme.errors, acme.refused) == (2, 1, 1)
     assert acme.reasons == {"busy": 1}
-    assert "1 requests in 3 attempts" in Page(incident_page(found, None)).words
+    assert "1 request in 3 attempts" in Page(incident_page(found, None)).words
     assert found.reports == 2
 
 
