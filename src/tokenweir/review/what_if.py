@@ -10,19 +10,18 @@ the recorded ones with what gateways would have let in under its own leases (`co
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from tokenweir.core.pool import Pool
 from tokenweir.core.step import UsageRecord
 from tokenweir.errors import BadInput
 from tokenweir.records.spec import PoolSpec
 from tokenweir.records.usage import UsageReport
-from tokenweir.review.counterfactual import Account, answered
 from tokenweir.review.fold import PoolFold, Unfoldable
 from tokenweir.review.frames import thinned
+from tokenweir.review.gateways import Gateways
 from tokenweir.review.log import Letter, PoolLog
 from tokenweir.review.replay import Told, progress_of
-from tokenweir.review.rewrite import asked_by, rewritten, rows_of, with_rows
 from tokenweir.review.span import Span
 from tokenweir.review.start import Begun, begin
 from tokenweir.review.used import Used
@@ -151,18 +150,12 @@ def _check(before: PoolSpec, after: PoolSpec) -> None:
         )
 
 
-@dataclass(slots=True)
-class _Gateway:
-    at_ms: int = 0  # of its last report
-    accounts: dict[str, Account] = field(default_factory=dict)
-
-
 class _Both:
     """Takes both worlds through the same messages."""
 
     def __init__(self, found: WhatIf, models: bool) -> None:
         self.found, self.models = found, models
-        self.gateways: dict[str, _Gateway] = {}
+        self.gateways = Gateways(found.recorded, found.changed)
 
     def take(self, message: Message) -> None:
         ours, theirs = self.found.recorded, self.found.changed
@@ -182,7 +175,7 @@ class _Both:
         if isinstance(record, UsageReport) and self._sequence(record) != last:
             if self.models:
                 self.found.used.add(record)
-            record = self._report(record, message)
+            record = self.gateways.report(record, message)
         theirs.keep(theirs.fold.fold(record, message))
 
     def _spec(self, spec: PoolSpec, message: Message) -> None:
@@ -206,31 +199,3 @@ class _Both:
         gateways = self.found.recorded.pool.gateways
         known = isinstance(record, UsageReport) and record.gateway in gateways
         return gateways[record.gateway].sequence if known else 0  # type: ignore[union-attr]
-
-    def _report(self, report: UsageReport, message: Message) -> UsageReport:
-        """The report as the changed policy's gateways would have sent it."""
-        ours, theirs = self.found.recorded, self.found.changed
-        gateway = self.gateways.setdefault(report.gateway, _Gateway(message.append_ms))
-        ms, gateway.at_ms = max(message.append_ms - gateway.at_ms, 0), message.append_ms
-        before, after = ours.obeyed(report), theirs.obeyed(report)
-        if before is None or after is None:  # it obeys nothing that is known: as recorded
-            return report
-        if self.found.before.interval_ms != self.found.after.interval_ms:
-            report = replace(report, applied=after.at_ms)  # the decisions are at other times
-        spoken = {report.totals.names[place] for place in report.totals.tenant}
-        silent = [t for t, a in gateway.accounts.items() if a.late and t not in spoken]
-        report = with_rows(report, silent) if silent else report
-        weights = self.found.after.token_weights
-        rows, changes = rows_of(report, weights), {}
-        for tenant, asked in asked_by(rows).items():
-            answer = answered(
-                gateway.accounts.setdefault(tenant, Account()),
-                asked,
-                ms,
-                ours.limit(before, tenant, message.append_ms),
-                theirs.limit(after, tenant, message.append_ms),
-                theirs.wait_ms(tenant),
-            )
-            if answer != asked:
-                changes[tenant] = answer
-        return rewritten(report, rows, changes, weights) if changes else report
