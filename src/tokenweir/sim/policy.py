@@ -24,14 +24,17 @@ def alphas(record: Record, tenant: str, starts: float, ends: float) -> np.ndarra
 
 
 def parts_taken(record: Record, tenant: str, starts: float, ends: float) -> np.ndarray:
-    """Of what a tenant had borrowed and wants, the part that each decision took."""
-    taken = [one for one in record.decisions if starts <= one.at < ends]
-    parts = [0.0]
-    for before, after in pairwise(taken):
-        had, _ = _borrowed(before.entry.tenants, tenant)
-        has, wants = _borrowed(after.entry.tenants, tenant)
-        if wants and 0 < has < had:
-            parts.append(1 - has / had)
+    """The part that each reclaim took of what a tenant had borrowed."""
+    reclaims = {
+        one.at
+        for one in record.audits
+        if one.audit.kind == "reclaim" and tenant in one.audit.lost and starts <= one.at < ends
+    }
+    parts = [
+        1 - _borrowed(after.entry.tenants, tenant) / _borrowed(before.entry.tenants, tenant)
+        for before, after in pairwise(record.decisions)
+        if after.at in reclaims
+    ]
     return np.array(parts)
 
 
@@ -52,9 +55,5 @@ def _last(changes: list[tuple[float, float]], at: float, value: float) -> float:
     return value
 
 
-def _borrowed(figures: TenantFigures, tenant: str) -> tuple[int, bool]:
-    """What it has borrowed, and whether it wants more than it has."""
-    if tenant not in figures.tenant:
-        return 0, False
-    place = figures.tenant.index(tenant)
-    return figures.borrowed[place], figures.demand[place] > figures.grant[place]
+def _borrowed(figures: TenantFigures, tenant: str) -> int:
+    return figures.borrowed[figures.tenant.index(tenant)]
