@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from tests.pools import START, pool_with, spec, tenant
+from tokenweir.core import calendar
 from tokenweir.core.pool import Pool
 from tokenweir.core.step import Decided, advance, fold
 from tokenweir.gateway import ledger
@@ -32,6 +33,7 @@ def minute(tokens: int, rollover: int = 0, lend: bool = False) -> Quota:
     return Quota("minute", "UTC", tokens, rollover, lend, False)
 
 
+UTC = zone_of("UTC")
 HOUR = Quota("hour", "UTC", 20_000, 0, False, False)
 RULES = spec(
     tenant("gua", "guaranteed", 1_000, quotas=[minute(8_000, rollover=2_000)]),
@@ -50,7 +52,7 @@ RULES = spec(
     capacity=5_000,
     lease_ms=5_000,
     floor_ms=30_000,
-    zones=(zone_of("UTC"),),
+    zones=(UTC,),
 )  # fmt: skip
 TENANTS = tuple(claim.tenant for claim in RULES.entitlements)
 Account = tuple[str, str, str]  # tenant, user, window
@@ -85,7 +87,7 @@ class QuotaWorld:
         self.retained: dict[tuple[str, str], ControlRecord] = {}
         self.load = dict.fromkeys(TENANTS, 0.3)
         self.admitted: dict[Account, int] = defaultdict(int)  # tokens, by the gateways' windows
-        self.free: dict[str, int] = defaultdict(int)  # requests from pots, without a ceiling
+        self.free: dict[str, set[str]] = defaultdict(set)  # whose pots gave without a ceiling
         self.ceilings: dict[Account, dict[str, int]] = defaultdict(dict)
         self.limits: dict[Account, int] = defaultdict(int)  # the largest that was decided
         self.closed: set[str] = set()
@@ -106,14 +108,16 @@ class QuotaWorld:
         """Nothing that a quota forbids was admitted, and nothing more was ever given (Q1)."""
         for account, given in self.ceilings.items():
             if account[1] != "*":
-                assert sum(given.values()) <= self.limits[account], account
+                assert sum(given.values()) <= self._limit(account), account
         for account, tokens in self.admitted.items():
-            # A request from a pot may overdraw it where no ceiling holds.
-            limit = self.limits.get(account) or self.limit_of(account)
-            assert tokens <= limit + LARGEST * self.free[account[0]], account
+            # Where no ceiling holds, a pot may be overdrawn by one request (L5).
+            overdrawn = LARGEST * len(self.free[account[0]])
+            assert tokens <= self._limit(account) + overdrawn, account
 
-    def limit_of(self, account: Account) -> int:
-        """The quota of an account that no decision has named."""
+    def _limit(self, account: Account) -> int:
+        """The largest that a decision has named, or the quota where none has yet."""
+        if account in self.limits:
+            return self.limits[account]
         claim = next(claim for claim in RULES.entitlements if claim.tenant == account[0])
         own = {user.user: user.quotas for user in claim.users}
         quotas = own.get(account[1], claim.user_quotas) if account[1] else claim.quotas
@@ -151,7 +155,9 @@ class QuotaWorld:
                 edge.gate.ask(request, own_ms)
                 asked += [request] * (request.state == "admitted")
         for request in asked:
-            self.free[request.tenant] += not request.windows
+            if not request.windows:  # from a pot: of the windows that it was admitted in
+                self.free[request.tenant].add(edge.gate.gateway)
+                self._book_pot(request, edge.gate.clock.at(own_ms) or 0)
             self._book(request, request.held)
             edge.running.append((self.now_ms + self.random.randint(0, 400), request))
 
@@ -161,6 +167,12 @@ class QuotaWorld:
                         for each in request.windows[:place])  # fmt: skip
             user = request.user if whole else ""
             self.admitted[request.tenant, user, window.window_id] += held // 1000
+
+    def _book_pot(self, request: Request, pool_ms: int) -> None:
+        for name, user, cycle in self.pool.quotas.accounts.keys:
+            if name == request.tenant and user in ("", request.user):
+                window = calendar.window(cycle, UTC, pool_ms)
+                self.admitted[name, user, window.id] += request.held // 1000
 
     def _send(self, edge: Edge) -> None:
         if not edge.spool or self.now_ms < edge.in_flight_until_ms:

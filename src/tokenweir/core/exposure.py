@@ -6,7 +6,7 @@ import numpy as np
 
 from tokenweir.core import ONE
 from tokenweir.core.pool import Gateway, Pool
-from tokenweir.core.quotas import GIVEN, NOW, SINCE, SPENT
+from tokenweir.core.quotas import NOW, SINCE, SPENT, counted
 from tokenweir.core.terms import Ints
 from tokenweir.records.spec import PoolSpec
 
@@ -27,11 +27,10 @@ def exposure(pool: Pool, spec: PoolSpec) -> Exposure:
     committed, idle, pots = (np.zeros(len(rank), dtype=np.int64) for _ in range(3))
     for name, share in quotas.shares.items():
         gateway = pool.gateways.get(name)
-        given, spent = share.figures[GIVEN][NOW], share.figures[SPENT][NOW]
+        given, spent = counted(share), share.figures[SPENT][NOW]
         if gateway is None or not gateway.issued:
-            held = np.maximum(given, spent)
-            committed += held
-            idle += held
+            committed += np.maximum(given, spent)
+            idle += np.maximum(given, spent)
             continue
         pot = pot_takes(spec, gateway)[rank]
         pots += pot

@@ -8,7 +8,7 @@ from tokenweir.core import ONE
 from tokenweir.core.apply import take_up
 from tokenweir.core.issued import confirm
 from tokenweir.core.pool import COUNTERS, GAUGES, Gateway, Pool
-from tokenweir.core.quotas import count, give, share_of
+from tokenweir.core.quotas import HELD, count, give, share_of
 from tokenweir.core.schedule import in_force
 from tokenweir.core.sound import CAPACITY, CEILING, check_bounds, check_spec
 from tokenweir.core.terms import Bools, Ints
@@ -66,13 +66,14 @@ def fold_report(pool: Pool, report: UsageReport, append_ms: int) -> None:
     gateway.sequence = report.sequence
     gateway.seen_ms = pool.clock_ms
     gateway.reported = True
+    heard_ms = max(gateway.applied_ms, gateway.first_ms)
     confirm(gateway, report.applied)
     if report.closing:
         gateway.closed = True
         gateway.issued = []
     tenants = pool.terms.find(report.totals.names)[np.asarray(report.totals.tenant, np.int64)]
     _count(pool, gateway, tenants, table, append_ms - report.age_ms)
-    _count_quotas(pool, report, tenants, table, append_ms - report.age_ms)
+    _count_quotas(pool, report, tenants, table, append_ms - report.age_ms, heard_ms)
     _gauge(gateway, tenants, table, report.more)
 
 
@@ -212,11 +213,15 @@ def _count(pool: Pool, gateway: Gateway, tenants: Ints, table: Ints, cut_ms: int
             np.add.at(added, tenants, table[row])
 
 
-def _count_quotas(pool: Pool, report: UsageReport, tenants: Ints, table: Ints, cut_ms: int) -> None:
+def _count_quotas(
+    pool: Pool, report: UsageReport, tenants: Ints, table: Ints, cut_ms: int, heard_ms: int
+) -> None:
     """Charge the windows of quotas; what came late or was kept in a spool too (T7)."""
     if not pool.quotas.accounts.keys:
         return
     share = share_of(pool.quotas, report.gateway)
+    if not pool.gateways[report.gateway].more:  # gauges are whole in each complete report (R2)
+        share.figures[HELD] = 0
     if not report.more:
         share.told_ms = max(share.told_ms, cut_ms)
     charged = _charged(pool, table)
@@ -224,7 +229,18 @@ def _count_quotas(pool: Pool, report: UsageReport, tenants: Ints, table: Ints, c
     recent = _recent(pool, event_ms)
     asked = np.where(recent, np.maximum(charged, 0) + table[PLACE["refused_tokens"]], 0)
     users = [report.totals.names[place] for place in report.totals.user]
-    count(pool.quotas, report.gateway, tenants, users, event_ms, charged, asked, pool.clock_ms)
+    count(
+        pool.quotas,
+        report.gateway,
+        tenants,
+        users,
+        event_ms,
+        charged,
+        asked,
+        table[PLACE["held_tokens"]],
+        pool.clock_ms,
+        heard_ms,
+    )
 
 
 def _charged(pool: Pool, table: Ints) -> Ints:

@@ -18,10 +18,12 @@ from tokenweir.core.quotas import (
     AFTER,
     BARRED,
     GIVEN,
+    HELD,
     NOW,
     SEEN,
     SINCE,
     SPENT,
+    UNMETERED,
     Quotas,
     share_of,
 )
@@ -170,7 +172,10 @@ class _Desk:
         for window, limit in ((NOW, self.rations.limit[places]), (AFTER, coming)):
             given = np.stack([each[GIVEN][window] for each in figures])
             spent = np.stack([each[SPENT][window] for each in figures])
-            if window == NOW:
+            if window == NOW:  # as the gateways count it
+                unmetered = np.stack([np.maximum(each[UNMETERED], 0) for each in figures])
+                running = np.stack([each[HELD] for each in figures])
+                spent = np.maximum(spent - unmetered, 0) + running
                 free = limit - self.committed[places]
             else:
                 free = np.where(near, limit - np.maximum(given, spent).sum(axis=0), 0)

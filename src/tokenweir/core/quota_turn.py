@@ -15,17 +15,20 @@ from tokenweir.core.quotas import (
     EXHAUSTED,
     GIVEN,
     GONE,
+    HELD,
     LENT,
     LIMIT_BEFORE,
     NOW,
     PEAK,
     SINCE,
     SPENT,
+    UNMETERED,
     WANTED,
     Group,
     Quotas,
     Share,
     close_accounts,
+    counted,
     group_at,
 )
 from tokenweir.core.terms import Bools, Ints
@@ -113,6 +116,8 @@ def _shift(quotas: Quotas, inside: Bools, old: Group, new: Group) -> None:
 
 def _shift_share(share: Share, inside: Bools, skipped: int) -> None:
     share.figures[PEAK, inside] //= 2  # large requests of long ago are forgotten
+    share.figures[GIVEN.start + NOW, inside] = counted(share)[inside]
+    share.figures[UNMETERED, inside] = 0
     for part in (SPENT, GIVEN):
         windows = share.figures[part]
         kept = 0 if skipped else windows[NOW:, inside]
@@ -142,7 +147,8 @@ def _effective(
     name: str, share: Share, slot: int, ends_ms: Ints | int, some: Ints | slice = slice(None)
 ) -> Ints:
     """What counts as spent: what was reported, and all that was given where that is not the end."""
-    spent, given = share.figures[SPENT][slot, some], share.figures[GIVEN][slot, some]
+    spent = share.figures[SPENT][slot, some]
+    given = (counted(share) if slot == NOW else share.figures[GIVEN][slot])[some]
     told = (share.told_ms >= ends_ms) & (name != GONE)
     effective: Ints = np.where(told, spent, np.maximum(spent, given))
     return effective
@@ -159,7 +165,7 @@ def _forget_users(quotas: Quotas) -> None:
         given = share.figures[GIVEN]
         more = given[NOW:] > given[NOW:, accounts.model]
         used |= share.figures[SPENT].any(axis=0) | more.any(axis=0)
-        used |= share.figures[ASKED : WANTED + 1].any(axis=0)
+        used |= share.figures[[ASKED, WANTED, HELD]].any(axis=0)
     # A user's accounts come and go together.
     busy = {accounts.keys[place][:2] for place in np.flatnonzero(used).tolist()}
     kept = [place for place, key in enumerate(accounts.keys) if used[place] or key[:2] in busy]

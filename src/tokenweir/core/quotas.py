@@ -18,11 +18,15 @@ from tokenweir.core.accounts import Accounts, keep, meet, open_accounts
 from tokenweir.core.terms import Ints, Terms, terms_of
 from tokenweir.records.spec import Capacity, Cycle, PoolSpec, Zone
 
-# The rows of `Share.figures`: by window, then charged and refused tokens since the last decision,
-# the rate of both, smoothed, in milli-tokens/s, and the most that one interval asked for lately.
-SPENT, GIVEN, ASKED, WANTED, PEAK = slice(0, 3), slice(3, 6), 6, 7, 8
+# The rows of `Share.figures`. By window:
+SPENT, GIVEN = slice(0, 3), slice(3, 6)
 BEFORE, NOW, AFTER = range(3)
-FIGURES = 9
+UNMETERED = 6  # of what was spent in the window now, what no ceiling of the gateway counts
+ASKED = 7  # charged and refused since the last decision
+WANTED = 8  # the rate of what is asked for, smoothed, milli-tokens/s
+PEAK = 9  # the most that one interval asked for lately
+HELD, HELD_THEN = 10, 11  # charged to what runs beyond what it has used, and at the last decision
+FIGURES = 12
 # The rows of `Quotas.columns`.
 LIMIT_BEFORE = 0  # of the window before
 LENT = 1  # received from others in this window, or negative: lent to them
@@ -105,12 +109,15 @@ def count(
     event_ms: Ints,
     charged: Ints,
     asked: Ints,
+    held: Ints,
     clock_ms: int,
+    heard_ms: int,
 ) -> None:
     """Charge rows of a report to the windows of their event times; shapes (rows,) (T7).
 
-    `asked` is what a row's tenant and user wanted just now. What is older than the window before
-    touches no quota.
+    `asked` is what a row's tenant and user wanted just now, `held` what their running requests were
+    charged ahead. What is older than the window before touches no quota. `heard_ms` is the decision
+    that the gateway obeyed when it began to spend so.
     """
     share = share_of(quotas, gateway)
     rows, places = _touched(quotas, tenants, users)
@@ -120,7 +127,11 @@ def count(
     slot = (event_ms[rows, None] >= edges[quotas.accounts.group[places]]).sum(axis=1) - 1
     fits = (slot >= BEFORE) & (slot <= AFTER)
     np.add.at(share.figures, (slot[fits], places[fits]), charged[rows][fits])
+    since = quotas.columns[SINCE, places]
+    unmetered = (slot == NOW) & ((since == 0) | (since > heard_ms))
+    np.add.at(share.figures[UNMETERED], places[unmetered], charged[rows][unmetered])
     np.add.at(share.figures[ASKED], places, asked[rows])
+    np.add.at(share.figures[HELD], places, held[rows])
     quotas.columns[SEEN, places] = clock_ms
 
 
@@ -180,14 +191,20 @@ def leave(quotas: Quotas, gateway: str, exposed: Ints, *, closed: bool) -> None:
         return
     share.figures[ASKED:] = 0
     if closed:
-        share.figures[GIVEN] = share.figures[SPENT]
+        share.figures[GIVEN], share.figures[UNMETERED] = share.figures[SPENT], 0
         _merge(quotas, gateway)
         return
-    given = share.figures[GIVEN]
-    given[NOW] = np.maximum(given[NOW], share.figures[SPENT][NOW] + exposed)
+    share.figures[GIVEN][NOW] = np.maximum(counted(share), share.figures[SPENT][NOW] + exposed)
+    share.figures[UNMETERED] = 0
     gone = sorted((share.told_ms, name) for name, share in quotas.shares.items() if name != GONE)
     while len(gone) > MOST_GONE:
         _merge(quotas, gone.pop(0)[1])
+
+
+def counted(share: Share) -> Ints:
+    """What the gateway may have spent by its ceilings, and what it spent before it had any."""
+    most: Ints = share.figures[GIVEN][NOW] + np.maximum(share.figures[UNMETERED], 0)
+    return most
 
 
 def _merge(quotas: Quotas, gateway: str) -> None:
@@ -226,6 +243,7 @@ def close_interval(quotas: Quotas, present: Container[str]) -> None:
     """
     for name, share in [*quotas.shares.items()]:
         share.figures[ASKED] = 0
+        share.figures[HELD_THEN] = share.figures[HELD]
         if name not in present and not share.figures.any():
             del quotas.shares[name]
 

@@ -10,12 +10,14 @@ from tokenweir.core.quota_turn import limits
 from tokenweir.core.quotas import (
     ASKED,
     CEILING_AFTER,
-    GIVEN,
+    HELD,
+    HELD_THEN,
     NOW,
     PEAK,
     SPENT,
     WANTED,
     Share,
+    counted,
 )
 from tokenweir.core.smooth import decay, smooth
 from tokenweir.core.terms import UNLIMITED, Ints, Terms
@@ -51,7 +53,7 @@ def ration(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Rations:
     limit = _fitted(pool, limits(quotas))
     spent = np.zeros(len(quotas.accounts.keys), dtype=np.int64)
     for name, share in quotas.shares.items():
-        used, given = share.figures[SPENT][NOW], share.figures[GIVEN][NOW]
+        used, given = share.figures[SPENT][NOW], counted(share)
         gateway = pool.gateways.get(name)
         silent = gateway is None or at_ms - gateway.seen_ms > spec.lease_ms
         spent += np.maximum(used, given) if silent else used
@@ -97,7 +99,7 @@ def soon(share: Share, places: Ints, spec: PoolSpec) -> Ints:
 
 
 def _step_wants(share: Share, spec: PoolSpec, skipped: int) -> None:
-    asked, wanted = share.figures[ASKED], share.figures[WANTED]
+    asked, wanted = _admitted(share), share.figures[WANTED]
     some = np.flatnonzero((asked > 0) | (wanted > 0))
     if len(some):
         rate = _asked(share, some, spec.interval_ms)
@@ -106,8 +108,15 @@ def _step_wants(share: Share, spec: PoolSpec, skipped: int) -> None:
         wanted[some] = decay(smooth(wanted[some], rate, spec.ewma), spec.ewma, skipped)
 
 
+def _admitted(share: Share) -> Ints:
+    """What was asked for since the last decision: what is newly held was admitted then."""
+    figures = share.figures
+    found: Ints = figures[ASKED] + np.maximum(figures[HELD] - figures[HELD_THEN], 0)
+    return found
+
+
 def _asked(share: Share, places: Ints, interval_ms: int) -> Ints:
-    tokens = np.minimum(share.figures[ASKED, places], MOST_RATE)
+    tokens = np.minimum(_admitted(share)[places], MOST_RATE)
     rate: Ints = np.minimum(tokens * MICRO // interval_ms, MOST_RATE)
     return rate
 

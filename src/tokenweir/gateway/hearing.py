@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tokenweir.errors import BadRecord
 from tokenweir.gateway.ceilings import EVERYBODY, Ceiling, Meter, ceilings
+from tokenweir.gateway.quotas import windows_of
 from tokenweir.gateway.stance import stances
 from tokenweir.gateway.subject import Subject
 from tokenweir.gateway.suspend import stop
@@ -140,6 +141,7 @@ def _bar(gate: "PoolGate", barred: Barred, now_ms: int) -> None:
 
 def _limit(gate: "PoolGate", found: dict[tuple[str, str], list[Ceiling]], pool_ms: int) -> None:
     """Obey exactly these ceilings; what was spent in a window that lasts is remembered."""
+    before = {*gate.limited}
     for subject in gate.limited:
         subject.meter = subject.user_meters = subject.everybody = None
     gate.meters = {key: meter for key, meter in gate.meters.items() if meter.lasts(pool_ms)}
@@ -150,14 +152,18 @@ def _limit(gate: "PoolGate", found: dict[tuple[str, str], list[Ceiling]], pool_m
             continue
         gate.limited.append(subject)
         subject.limited = True
-        if user == EVERYBODY:
-            subject.everybody, subject.user_meters = rows, subject.user_meters or {}
+        if not user:
+            subject.meter = _meter(gate, subject, user, rows, pool_ms)
             continue
-        meter = _meter(gate, subject, user, rows, pool_ms)
-        if user:
-            subject.user_meters = {**(subject.user_meters or {}), user: meter}
+        if subject.user_meters is None:
+            subject.user_meters = {}
+        if user == EVERYBODY:
+            subject.everybody = rows
         else:
-            subject.meter = meter
+            subject.user_meters[user] = _meter(gate, subject, user, rows, pool_ms)
+    fresh = {*gate.limited} - before
+    if fresh:
+        _adopt(gate, fresh, pool_ms)
 
 
 def _meter(
@@ -166,14 +172,20 @@ def _meter(
     meter = gate.meters.get((subject.name, user))
     if meter is None:
         meter = gate.meters[subject.name, user] = Meter()
-        meter.set(rows, pool_ms)
-        # What it spent before its first ceiling came counts, where it is known to be in the window.
-        for window in meter.at(pool_ms) or ():
-            if not user and subject.first_ms >= window.starts_ms:
-                window.spent = subject.spent
-        return meter
     meter.set(rows, pool_ms)
     return meter
+
+
+def _adopt(gate: "PoolGate", subjects: set[Subject], pool_ms: int) -> None:
+    """What runs since before there was a ceiling counts too.
+
+    What had ended by then is known from reports, and left out of the ceiling.
+    """
+    for request in gate.holds:
+        if request.subject in subjects and not request.windows:
+            request.windows = windows_of(gate, request.subject, request.user, pool_ms)
+            for window in request.windows:
+                window.spent += request.held // 1000
 
 
 def _probe(gate: "PoolGate", now_ms: int) -> None:

@@ -74,6 +74,10 @@ class Run:
                 self.send(gateway, self.now, out=mine, refused=lost)
                 self.send(gateway, self.now + 500)
 
+    def begin(self, name: str) -> None:
+        """Let a tenant ask, so that its ceilings are there before it spends."""
+        self.go(3, refused=dict.fromkeys(self.sequence, {name: 1}))
+
     def ceiling(self, name: str, gateway: str = "g1", user: str = "") -> dict[str, int]:
         """Its ceilings by window."""
         found = self.leases.get(gateway)
@@ -170,6 +174,7 @@ def test_the_next_windows_ceiling_comes_before_its_start() -> None:
 
 def test_a_silent_gateways_ceiling_counts_as_spent_until_it_reports() -> None:
     run = Run(rules(tenant("a", "elastic", 100, quotas=[quota("day", 100_000)])), ("g1", "g2"))
+    run.begin("a")
     run.go(5, {"g1": {"a": 1_000}, "g2": {"a": 1_000}})
     late = run.sequence.pop("g2")
     run.go(1)
@@ -184,6 +189,7 @@ def test_a_silent_gateways_ceiling_counts_as_spent_until_it_reports() -> None:
 
 def test_a_closed_gateway_gives_back_what_it_did_not_spend() -> None:
     run = Run(rules(tenant("a", "elastic", 100, quotas=[quota("day", 100_000)])), ("g1", "g2"))
+    run.begin("a")
     run.go(5, {"g1": {"a": 1_000}, "g2": {"a": 1_000}})
     run.send("g2", run.now + 700, closing=True)
     del run.sequence["g2"]
@@ -298,6 +304,7 @@ class TestUsers:
 
     def test_a_user_that_has_spent_its_quota_does_not_stop_the_tenant(self) -> None:
         run = Run(rules(self.KEYS))
+        run.begin("team")
         for _ in range(12):
             self.send(run, "ana", 1_000)
         run.go(1)
@@ -333,8 +340,9 @@ class TestBars:
         run.go(2)
         del run.sequence["g2"]
         run.go(60, {"g1": {"a": 1_000}})
-        # Its share of the pots is 250 tokens/s, of which a tenant like this one may take half.
-        assert run.ceiling("a")["day/2027-01-15"] == 40_000 - 125 * (15 + 2)
+        # Its share of the pots is 250 tokens/s, of which a tenant like this one may take half. And
+        # what g1 spent before it had a ceiling is no part of the ceiling.
+        assert run.ceiling("a")["day/2027-01-15"] == 40_000 - 125 * (15 + 2) - 2_000
 
     def test_a_quota_that_pots_could_overspend_is_guarded_by_ceilings_all_the_time(self) -> None:
         run = Run(rules(tenant("a", "elastic", 0, quotas=[quota("day", 500)])))
