@@ -31,6 +31,7 @@ from tokenweir.records.spec import PoolSpec
 from tokenweir.wire import decode_as, encode
 
 BLOCK = 256
+FIGURES = 4 + 2 * len(GAUGES)  # of each tenant at a gateway
 ISSUED = 4  # figures of each tenant in an issue: rate, floor, sequences, MiB of the KV cache
 EWMA = tuple(name for name in TALLIES if name != "debt")
 
@@ -163,6 +164,7 @@ def _gateway_row(pool: Pool, gateway: Gateway) -> GatewayRow:
             np.stack([gateway.demand, gateway.spent, gateway.refused]),
             gateway.gauges,
             gateway.filling,
+            gateway.held[None],
         ]
     )
     issued = np.zeros((len(gateway.issued), ISSUED, gateway.tenants), dtype=np.int64)
@@ -208,10 +210,13 @@ def _restore_gateway(pool: Pool, row: GatewayRow) -> Gateway:
         row.closed,
         row.more,
     )
-    figures = _spread(row.figures, (3 + 2 * len(GAUGES), len(place)), place, tenants)
+    kept = len(row.figures) // (8 * max(len(place), 1))
+    figures = np.zeros((FIGURES, tenants), dtype=np.int64)  # older rows have fewer
+    figures[:kept] = _spread(row.figures, (kept, len(place)), place, tenants)
     gateway.demand, gateway.spent, gateway.refused = (figures[row].copy() for row in range(3))
     gateway.gauges = figures[3 : 3 + len(GAUGES)].copy()
-    gateway.filling = figures[3 + len(GAUGES) :].copy()
+    gateway.filling = figures[3 + len(GAUGES) : -1].copy()
+    gateway.held = figures[-1].copy()
     issues = len(row.issued_ms)
     issued = np.zeros((issues, ISSUED, tenants), dtype=np.int64)
     shape = (issues, row.issued_columns, len(place))

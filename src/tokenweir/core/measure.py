@@ -38,7 +38,7 @@ class Measures:
     """Arrays of shape (tenants,): rates in milli-tokens/s, amounts in charged tokens."""
 
     spent: Ints
-    demand: Ints  # spent, refused and queued: of this interval, or smoothed where that is more
+    demand: Ints  # spent, newly held, refused and queued; or smoothed where that is more
     used: Ints  # over the window
     queued: Ints  # requests
     sequences: Ints  # occupied, queued and refused: now, or smoothed where that is more
@@ -66,7 +66,9 @@ def measure(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Measures:
             wanted = wanted + gateway.gauges[5]
             queued += gateway.gauges[4]
         spent += gateway.spent
-        asked += wanted
+        # What is newly held was admitted, and will be produced over many intervals: who comes back
+        # with long answers asks for more than it has used so far.
+        asked += wanted + np.maximum(gateway.gauges[3] - gateway.held, 0)
         gateway.demand = _step(gateway.demand, _rate(wanted, spec), spec.ewma, skipped)
         smoothed += gateway.demand
     _step_tally(pool, spec, spent, skipped)

@@ -65,6 +65,7 @@ class Gateway:
     demand: Ints = field(init=False)  # smoothed, milli-tokens/s
     spent: Ints = field(init=False)  # charged tokens since the last decision
     refused: Ints = field(init=False)  # charged tokens since the last decision
+    held: Ints = field(init=False)  # charged tokens that were held at the last decision
     gauges: Ints = field(init=False)  # (6, tenants), of the newest complete report
     filling: Ints = field(init=False)  # the same, of the report whose parts are coming in
 
@@ -72,6 +73,7 @@ class Gateway:
         self.demand = np.zeros(self.tenants, dtype=np.int64)
         self.spent = np.zeros(self.tenants, dtype=np.int64)
         self.refused = np.zeros(self.tenants, dtype=np.int64)
+        self.held = np.zeros(self.tenants, dtype=np.int64)
         self.gauges = np.zeros((len(GAUGES), self.tenants), dtype=np.int64)
         self.filling = np.zeros((len(GAUGES), self.tenants), dtype=np.int64)
 

@@ -225,3 +225,4 @@ def _close(pool: Pool, at_ms: int) -> None:
         gateway.reported = False
         gateway.spent[:] = 0
         gateway.refused[:] = 0
+        gateway.held[:] = gateway.gauges[3]

@@ -53,7 +53,7 @@ def reindex(pool: Pool, terms: Terms, window_s: int, grace_s: int) -> None:
             )
             for issue in gateway.issued
         ]
-        for name in ("demand", "spent", "refused", "gauges", "filling"):
+        for name in ("demand", "spent", "refused", "held", "gauges", "filling"):
             setattr(gateway, name, move(getattr(gateway, name)))
     pool.terms = terms
 
