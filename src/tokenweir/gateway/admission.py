@@ -45,15 +45,14 @@ def admit(gate: "PoolGate", request: Request, now_ms: int, free: bool = False) -
         elif (denial := _otherwise(gate, request, subject, stance, now_ms, pool_ms)) is not None:
             return denial
     cost = request.held = request.cost
-    tokens = cost // 1000
     if subject.limited:
         request.windows = windows_of(gate, subject, request.user, pool_ms or 0)
         for window in request.windows:
-            window.spent += tokens
+            window.spent += cost // 1000
     if not subject.admitted:
         subject.first_ms = pool_ms or 0
     subject.admitted += 1
-    subject.spent += tokens
+    subject.charged += cost
     subject.in_flight += 1
     subject.sequences += request.sequences
     subject.kv_bytes += request.kv_bytes

@@ -1,5 +1,6 @@
 """What requests hold, and how a hold ends: settled, cancelled, failed or expired."""
 
+from operator import sub
 from typing import TYPE_CHECKING
 
 from tokenweir.gateway.charge import MILLION, estimate
@@ -31,15 +32,25 @@ def settle(
     """
     if request.state != "admitted":
         _reinstate(gate, request)
-    sent = request.sent
-    if sent is not NOTHING:
+    more_uncached, more_cached, more_out = uncached, cached, out
+    if request.sent is not NOTHING:
+        sent = request.sent
         uncached, cached, out = map(max, (uncached, cached, out), sent)
-    weights = gate.weights  # as `charged`, which a request has no time to call
-    cost = (uncached * weights[0] + cached * weights[1] + out * weights[2]) // MILLION * 1000
-    subject = request.subject  # as `release`, which a request has no time to call either
+        more_uncached, more_cached, more_out = map(sub, (uncached, cached, out), sent)
+    # As `charged`, `release` and `square`: a request has no time to call them.
+    w_uncached, w_cached, w_out = gate.weights
+    cost = (uncached * w_uncached + cached * w_cached + out * w_out) // MILLION * 1000
+    subject = request.subject
     del gate.holds[request]
-    if request.held != cost:
+    surplus = request.held - cost
+    if request.pot_share is not None or request.windows:
         square(request, cost)
+    elif surplus:
+        request.held = cost
+        subject.charged -= surplus
+        bucket = request.bucket
+        if bucket is not None:
+            bucket.put_back(surplus, request.epoch)
     subject.in_flight -= 1
     subject.sequences -= request.sequences
     subject.kv_bytes -= request.kv_bytes
@@ -61,10 +72,10 @@ def settle(
             status,
             request.flow,
             request.priority,
-            uncached - sent[0],
+            more_uncached,
             cache_write,
-            cached - sent[1],
-            out - sent[2],
+            more_cached,
+            more_out,
             0,
             estimated,
             error,
@@ -179,19 +190,13 @@ def square(request: Request, cost: int) -> None:
     """Make what is charged for a request `cost` milli-tokens."""
     surplus = request.held - cost
     request.held = cost
-    bucket = request.bucket
-    if bucket is not None and bucket.epoch == request.epoch:
-        level = bucket.level + surplus  # as `put_back`, without a call
-        bucket.level = level if level < bucket.burst else bucket.burst
-    elif bucket is not None:
-        bucket.put_back(surplus, request.epoch)
+    request.subject.charged -= surplus
+    if request.bucket is not None:
+        request.bucket.put_back(surplus, request.epoch)
     if request.pot_share is not None:
         request.pot_share.put_back(surplus, request.pot_epoch)
-    tokens = surplus // 1000
-    request.subject.spent -= tokens
-    if request.windows:
-        for window in request.windows:
-            window.spent -= tokens
+    for window in request.windows:
+        window.spent -= surplus // 1000
 
 
 def leave_pot(gate: "PoolGate", request: Request) -> None:

@@ -16,13 +16,13 @@ class _Near:
         "admitted",
         "barred",
         "bucket",
+        "charged",
         "in_flight",
         "kv_bytes",
         "leased",
         "limited",
         "rank",
         "sequences",
-        "spent",
         "waiting",
     )
 
@@ -70,12 +70,17 @@ class Subject(_Near):
         self.announced = False  # that it has no lease has been reported (R3)
         self.sequences = self.kv_bytes = self.in_flight = self.waiting = 0
         self.first_ms = 0  # pool time of the first admission
-        self.spent = 0  # charged tokens since the gateway's start, estimates included
+        self.charged = 0  # milli-tokens since the gateway's start, estimates included
         self.admitted = 0
         self.suspended = 0  # requests, now
         self.lost = 0  # charged tokens of revoked work that was cancelled
         self.refused: Counter[Reason] = Counter()
         self.would_refuse: Counter[Reason] = Counter()  # in shadow mode
+
+    @property
+    def spent(self) -> int:
+        """Charged tokens since the gateway's start, estimates included."""
+        return self.charged // 1000
 
     @property
     def idle(self) -> bool:
