@@ -176,6 +176,11 @@ def _twice(place: Place, quotas: Sequence[Quota]) -> Iterator[Fault]:
         if quota.per in seen:
             yield Fault((*place, at, "per"), quota.per, "one quota a cycle")
         seen.add(quota.per)
+        if quota.across and (quota.rollover or quota.lend):
+            fields = ("rollover", "lend") if quota.rollover else ("lend", "rollover")
+            allowed = "none with across: what is left is shared by the pools, not kept or lent"
+            value = "true" if fields[0] == "lend" else f"{quota.rollover} tokens"
+            yield Fault((*place, at, fields[0]), value, allowed, ((*place, at, "across"),))
 
 
 def _scheduled(pool: Pool) -> Iterator[Fault]:

@@ -37,6 +37,12 @@ def test_two_quotas_of_one_cycle_are_refused() -> None:
     assert "one quota a cycle" in line
 
 
+@pytest.mark.parametrize("more", ["rollover: 5", "lend: true"])
+def test_a_quota_across_pools_is_not_rolled_over_or_lent(more: str) -> None:
+    (line,) = problems(TENANT % f"day, across: true, {more}")
+    assert "none with across" in line
+
+
 @pytest.mark.parametrize(
     ("written", "minutes"),
     [
