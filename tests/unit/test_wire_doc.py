@@ -22,7 +22,7 @@ def test_the_bytes_of_the_example_are_the_record_that_it_explains() -> None:
 
 def test_every_topic_is_named() -> None:
     topics = Topics()
-    for topic in (topics.usage, topics.control, topics.journal, topics.dead_letter):
+    for topic in (topics.usage, topics.control, topics.spend, topics.journal, topics.dead_letter):
         assert topic in TEXT
 
 
