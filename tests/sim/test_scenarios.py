@@ -8,7 +8,19 @@ from tokenweir.sim.figures import simulate
 from tokenweir.sim.read import read_scenario
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
-NAMES = ["cross-class", "idle-sharing", "multiplexing", "queue-strategies"]
+NAMES = [
+    "big-sale",
+    "cross-class",
+    "fair-share",
+    "friday-evening",
+    "idle-sharing",
+    "internal-cluster",
+    "multiplexing",
+    "open-platform",
+    "queue-strategies",
+    "square-wave",
+    "vip-and-free",
+]
 
 
 @pytest.mark.experiment
