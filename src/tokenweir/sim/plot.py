@@ -49,6 +49,8 @@ def draw(outcome: Outcome, file: Path) -> None:
         for row, kind in zip(grid, scenario.plot, strict=True):
             row[0].set_ylabel(ROWS[kind][0])
             row[0].set_ylim(bottom=0)
+        if scenario.drawn is not None:
+            grid[0][0].set_xlim(scenario.drawn.starts / 1000, scenario.drawn.ends / 1000)
         handles, labels = grid[0][0].get_legend_handles_labels()
         if handles:
             figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False)

@@ -242,4 +242,5 @@ class Scenario(Fields):
     plot: list[
         Literal["ttft", "tokens", "refused", "queue", "weight", "grant", "level", "running"]
     ] = default(["ttft", "tokens", "queue"], "The rows of the plot.")
+    drawn: Phase | None = default(None, "The part of the time that the plot shows; left out: all.")
     quick: dict[str, Any] = default({}, "Fields that are otherwise in the scaled-down size.")
