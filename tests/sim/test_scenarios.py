@@ -41,7 +41,9 @@ def test_its_figures_are_within_their_bounds(name: str, full: bool) -> None:
 def keep(outcome: Outcome, name: str) -> None:
     """The plot and the figures that docs/experiments.md shows; they are checked in."""
     draw(outcome, KEPT / f"{name}.png")
-    figures = {one.name: float(f"{one.value:.4g}") for one in outcome.results}
+    figures = {
+        one.name: float(f"{one.value:.4g}") for one in outcome.results if one.value == one.value
+    }
     (KEPT / f"{name}.json").write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
 
 
