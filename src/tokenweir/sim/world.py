@@ -20,7 +20,7 @@ from tokenweir.spec import compile_spec
 
 MILLION = 1_000_000
 SAMPLE_MS = 1000
-SETTLE_MS = 120_000  # after the last request: windows are empty, debts are paid
+SETTLE_MS = 120_000  # after the last that happened: windows are empty, debts are paid
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +168,7 @@ class World:
 
     def _happens(self, event: Event) -> Process:
         yield self._env.timeout(event.at - self._env.now)
+        self._last_ms = self._env.now
         if event.replicas is not None:
             self._gpu.resize(event.replicas)
         if not isinstance(self._front, Gateways):
