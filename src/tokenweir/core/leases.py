@@ -149,7 +149,7 @@ def _occupied(
     tenants = len(pool.terms.names)
     if granted is None:
         return np.zeros((len(gateways), tenants + 1), dtype=np.int64)
-    given = occupancy_held(gateways, kind, tenants, spec.longest_request_ms, at_ms)
+    given = occupancy_held(gateways, kind, pool.terms, spec.longest_request_ms, at_ms)
     return limits(gateways, kind, live, given, granted, weight, pool.terms.rank)
 
 

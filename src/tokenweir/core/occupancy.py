@@ -81,24 +81,28 @@ def _terms(terms: Terms, kind: int) -> Terms:
     )
 
 
-def held(gateways: Sequence[Gateway], kind: int, tenants: int, longest_ms: int, at_ms: int) -> Ints:
+def held(gateways: Sequence[Gateway], kind: int, terms: Terms, longest_ms: int, at_ms: int) -> Ints:
     """The most that may be occupied at each gateway by what was issued, or is (L2).
 
     The largest limit issued since `applied`; a request that began at its very end may run for the
     longest time that the spec allows. Where a floor goes on, so do the requests that it lets in.
+    Among those whom no spec knows are tenants that have left it: what these still run is no part of
+    the limit that the others have.
     """
-    most = np.zeros((len(gateways), tenants + 1), dtype=np.int64)
+    most = np.zeros((len(gateways), len(terms.names) + 1), dtype=np.int64)
     for row, gateway in enumerate(gateways):
-        if at_ms - gateway.seen_ms < longest_ms:
-            most[row, :-1] = -(-gateway.gauges[GAUGE[kind]] // UNIT[kind])
+        lasts = at_ms - gateway.seen_ms < longest_ms
+        runs = -(-gateway.gauges[GAUGE[kind]] // UNIT[kind]) * lasts
+        issued = np.zeros_like(runs)
         leases = at_ms < longest_ms + max((i.expires_ms for i in gateway.issued), default=0)
         floors = at_ms < longest_ms + max((i.floor_expires_ms for i in gateway.issued), default=0)
         for issue in gateway.issued:
             binds = leases | (floors & (issue.floors > 0))
-            issued = np.where(binds, issue.occupied[kind], 0)
-            np.maximum(most[row, :-1], issued, out=most[row, :-1])
+            np.maximum(issued, np.where(binds, issue.occupied[kind], 0), out=issued)
             if leases:
                 most[row, -1] = max(most[row, -1], issue.pot_occupied[kind])
+        most[row, :-1] = np.maximum(issued, runs)
+        most[row, terms.unknown] = issued[terms.unknown] + runs[terms.unknown]
     return most
 
 
