@@ -4,7 +4,7 @@ Only accounts that hold something, and those of users met, are written: all othe
 opens them. Their windows are those of the pool's newest boundary.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -40,10 +40,14 @@ def restore_quotas(
     Raises `KeyError` for an account that the spec cannot have.
     """
     quotas = new_quotas(spec, terms, boundary_ms)
-    index = {key: place for place, key in enumerate(quotas.accounts.keys)}
     prefix = f"pools/{pool}/quota/"
-    for key in sorted(key for key in rows if key.startswith(prefix)):
-        _restore(quotas, index, terms, decode_as(QuotaRow, rows[key]))
+    found = [decode_as(QuotaRow, rows[key]) for key in sorted(rows) if key.startswith(prefix)]
+    for row in found:
+        users = zip(row.tenant, row.user, strict=True)
+        open_for(quotas, [(terms.index[tenant], user) for tenant, user in users])
+    index = {key: place for place, key in enumerate(quotas.accounts.keys)}
+    for row in found:
+        _restore(quotas, index, row)
     return quotas
 
 
@@ -77,14 +81,9 @@ def _row(quotas: Quotas, places: list[int]) -> QuotaRow:
     )
 
 
-def _restore(quotas: Quotas, index: dict[Key, int], terms: Terms, row: QuotaRow) -> None:
-    places = []
-    for tenant, user, cycle in zip(row.tenant, row.user, row.cycle, strict=True):
-        key = (tenant, user, cast(Cycle, cycle))
-        if key not in index:
-            opened = open_for(quotas, terms.index[tenant], user)
-            index.update({quotas.accounts.keys[place]: place for place in opened})
-        places.append(index[key])
+def _restore(quotas: Quotas, index: Mapping[Key, int], row: QuotaRow) -> None:
+    keys = zip(row.tenant, row.user, cast(Sequence[Cycle], row.cycle), strict=True)
+    places = [index[key] for key in keys]
     shape = (len(row.gateway), row.figures, len(places))
     shares = np.frombuffer(row.shares, dtype="<i8").reshape(shape)
     values = np.frombuffer(row.values, dtype="<i8").reshape(row.columns, len(places))

@@ -4,7 +4,7 @@ An account is one quota: of a tenant (its user is empty), of one user, or of eve
 each user may spend whose own account is not open yet. All arrays have the shape (accounts,).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -70,19 +70,22 @@ def open_accounts(spec: PoolSpec | None, terms: Terms) -> Accounts:
     return accounts
 
 
-def meet(accounts: Accounts, tenant: int, user: str) -> tuple[int, ...]:
-    """The accounts of a user, opened now if it has none; empty where it can have none."""
-    found = accounts.users.get((tenant, user))
-    if found is not None:
-        return found
-    models = accounts.everybody.get(tenant, ())
+def meet(accounts: Accounts, users: Iterable[tuple[int, str]]) -> None:
+    """Open the accounts of users, by tenant and name, that have none yet and can have some."""
+    models: list[int] = []
     first = len(accounts.keys)
-    if user in ("", EVERYBODY) or first - accounts.named + len(models) > MOST_MET:
-        return ()
-    new = tuple(range(first, first + len(models)))
-    accounts.users[tenant, user] = new
-    _append(accounts, [*models], user)
-    return new
+    for tenant, user in users:
+        new = accounts.everybody.get(tenant, ())
+        met = first - accounts.named + len(models)
+        if (tenant, user) in accounts.users or user in ("", EVERYBODY) or met + len(new) > MOST_MET:
+            continue
+        places = range(first + len(models), first + len(models) + len(new))
+        if new:
+            accounts.users[tenant, user] = tuple(places)
+            accounts.keys += [(accounts.keys[n][0], user, accounts.keys[n][2]) for n in new]
+            models += new
+    if models:
+        _append(accounts, models)
 
 
 def keep(accounts: Accounts, kept: Ints) -> None:
@@ -96,9 +99,7 @@ def keep(accounts: Accounts, kept: Ints) -> None:
     _index(accounts)
 
 
-def _append(accounts: Accounts, models: Sequence[int], user: str) -> None:
-    old = [accounts.keys[model] for model in models]
-    accounts.keys += [(tenant, user, cycle) for tenant, _, cycle in old]
+def _append(accounts: Accounts, models: Sequence[int]) -> None:
     for name in ("tenant", "group", "tokens", "rollover", "lends", "across"):
         column = getattr(accounts, name)
         setattr(accounts, name, np.concatenate([column, column[models]]))

@@ -126,7 +126,7 @@ class _Desk:
         out = whole & (self.rations.left <= 0)
         spent = self._any(out)
         was = self._any(self.quotas.columns[ACTIVE] > 0)
-        kept = was | (np.cumsum(small & ~busy & ~spent) <= MOST_SMALL)
+        kept = (was & ~later) | (np.cumsum(small & ~busy & ~spent) <= MOST_SMALL)
         active = self._any(np.ones(len(limit), dtype=np.bool_)) & (busy | (small & ~spent & kept))
         ends = np.zeros(len(active), dtype=np.int64)
         np.maximum.at(ends, accounts.tenant[out], self.ends_ms[out])

@@ -8,9 +8,17 @@ import numpy as np
 from tokenweir.core.accounts import EVERYBODY
 from tokenweir.core.guard import Guarded
 from tokenweir.core.pool import Pool
-from tokenweir.core.quotas import AFTER, CEILING, CEILING_AFTER, GIVEN, NOW, SPENT, Quotas
+from tokenweir.core.quotas import (
+    AFTER,
+    CEILING,
+    CEILING_AFTER,
+    GIVEN,
+    NOW,
+    SPENT,
+    Quotas,
+)
 from tokenweir.core.rations import Rations, soon
-from tokenweir.core.terms import Ints
+from tokenweir.core.terms import Bools, Ints
 from tokenweir.records.journal import QuotaFigures
 from tokenweir.records.spec import PoolSpec
 from tokenweir.records.usage import PoolSpend
@@ -29,16 +37,39 @@ class Ceilings(NamedTuple):
 
 def ceilings_of(quotas: Quotas, guarded: Guarded, gateway: str, places: Ints) -> Ceilings:
     """The gateway's ceilings of these accounts, the next window's within a lease life of it."""
-    figures = quotas.shares[gateway].figures if len(places) else np.zeros((0, 0), dtype=np.int64)
+    if not len(places):
+        return Ceilings([], [], [], [], [], [])
+    given = quotas.shares[gateway].figures[GIVEN]
+    places = places[~_as_everybody(quotas, given)[places]]
+    now, after = given[NOW, places].tolist(), given[AFTER, places].tolist()
     rows = []
-    for place in places.tolist():
+    for row, place in enumerate(places.tolist()):
         tenant, user, _ = quotas.accounts.keys[place]
         windows = quotas.windows(place)
-        rows.append((tenant, user, *windows.now, int(figures[GIVEN.start + NOW, place])))
+        rows.append((tenant, user, *windows.now, now[row]))
         if guarded.ahead[place]:
-            rows.append((tenant, user, *windows.after, int(figures[GIVEN.start + AFTER, place])))
+            rows.append((tenant, user, *windows.after, after[row]))
     columns = [[*column] for column in zip(*rows, strict=True)] or [[], [], [], [], [], []]
     return Ceilings(*columns)
+
+
+def _as_everybody(quotas: Quotas, given: Ints) -> Bools:
+    """Users who have here what everybody has, of all their quotas: they need no ceilings.
+
+    The accounts of a user met follow each other, one for each of everybody's.
+    """
+    accounts = quotas.accounts
+    same: Bools = np.asarray((given[NOW:] == given[NOW:, accounts.model]).all(axis=0))
+    same[: accounts.named] = False
+    met = np.arange(accounts.named, len(same))
+    begins = np.append(True, np.diff(accounts.model[met]) <= 0)
+    begins |= np.append(True, np.diff(accounts.tenant[met]) != 0)
+    first = met[begins[: len(met)]]
+    if len(first):
+        alike = np.logical_and.reduceat(same, first)
+        sizes = np.diff(np.append(first, len(same)))
+        same[accounts.named :] = np.repeat(alike, sizes)
+    return same
 
 
 def quota_figures(quotas: Quotas, guarded: Guarded, rations: Rations) -> QuotaFigures:

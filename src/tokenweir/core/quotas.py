@@ -8,7 +8,7 @@ Windows move on at decisions: at rest, the window `now` is that of the newest bo
 the shape (accounts,), amounts are charged tokens.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -143,21 +143,21 @@ def share_of(quotas: Quotas, gateway: str) -> Share:
     return quotas.shares[gateway]
 
 
-def open_for(quotas: Quotas, tenant: int, user: str) -> tuple[int, ...]:
-    """The accounts of a user, opened now if need be: gateways may have given what everybody has."""
+def open_for(quotas: Quotas, users: Iterable[tuple[int, str]]) -> None:
+    """Open the accounts of users that have none yet: gateways may have given what everybody has."""
     before = len(quotas.accounts.keys)
-    places = meet(quotas.accounts, tenant, user)
-    if len(quotas.accounts.keys) > before:
-        model = quotas.accounts.model[before:]
-        for share in quotas.shares.values():
-            new = np.zeros((FIGURES, len(model)), dtype=np.int64)
-            new[GIVEN] = share.figures[GIVEN, model]
-            share.figures = np.concatenate([share.figures, new], axis=1)
-        columns = np.zeros((COLUMNS, len(model)), dtype=np.int64)
-        columns[LIMIT_BEFORE] = quotas.accounts.tokens[model]  # it spent nothing before
-        columns[SINCE] = quotas.columns[SINCE, model]
-        quotas.columns = np.concatenate([quotas.columns, columns], axis=1)
-    return places
+    meet(quotas.accounts, users)
+    model = quotas.accounts.model[before:]
+    if not len(model):
+        return
+    for share in quotas.shares.values():
+        new = np.zeros((FIGURES, len(model)), dtype=np.int64)
+        new[GIVEN] = share.figures[GIVEN, model]
+        share.figures = np.concatenate([share.figures, new], axis=1)
+    columns = np.zeros((COLUMNS, len(model)), dtype=np.int64)
+    columns[LIMIT_BEFORE] = quotas.accounts.tokens[model]  # it spent nothing before
+    columns[SINCE] = quotas.columns[SINCE, model]
+    quotas.columns = np.concatenate([quotas.columns, columns], axis=1)
 
 
 def close_accounts(quotas: Quotas, kept: Ints) -> None:
@@ -225,11 +225,9 @@ def _touched(quotas: Quotas, tenants: Ints, users: Sequence[str]) -> tuple[Ints,
     places = whole[rows, cycles]
     if not (accounts.everybody or accounts.users):
         return rows, places
-    pairs = [
-        (row, place)
-        for row, tenant in enumerate(tenants.tolist())
-        for place in open_for(quotas, tenant, users[row])
-    ]
+    who = [*zip(tenants.tolist(), users, strict=True)]
+    open_for(quotas, who)
+    pairs = [(row, place) for row, user in enumerate(who) for place in accounts.users.get(user, ())]
     if not pairs:
         return rows, places
     more = np.array(pairs, dtype=np.int64)
@@ -251,17 +249,11 @@ def close_interval(quotas: Quotas, present: Container[str]) -> None:
 def reopened(old: Quotas, spec: PoolSpec, terms: Terms, at_ms: int) -> Quotas:
     """The quotas of a new spec; what was spent and given of those that go on is kept."""
     new = new_quotas(spec, terms, at_ms)
+    met = old.accounts.keys[old.accounts.named :]
+    open_for(new, [(terms.index[key[0]], key[1]) for key in met if key[0] in terms.index])
     index = {key: place for place, key in enumerate(new.accounts.keys)}
-    was: list[int] = []
-    now: list[int] = []
-    for place, key in enumerate(old.accounts.keys):
-        tenant = terms.index.get(key[0])
-        if key not in index and place >= old.accounts.named and tenant is not None:
-            opened = open_for(new, tenant, key[1])
-            index.update({new.accounts.keys[at]: at for at in opened})
-        if key in index:
-            was.append(place)
-            now.append(index[key])
+    was = [place for place, key in enumerate(old.accounts.keys) if key in index]
+    now = [index[old.accounts.keys[place]] for place in was]
     new.columns[:, now] = old.columns[:, was]
     for name, share in old.shares.items():
         moved = share_of(new, name)

@@ -49,9 +49,10 @@ class Meter:
     window's ceiling ahead of its start.
     """
 
-    __slots__ = ("_cycles", "_known", "_now", "_rest", "_until_ms")
+    __slots__ = ("_cycles", "_known", "_now", "_rest", "_until_ms", "own")
 
     def __init__(self) -> None:
+        self.own = True  # False: what everybody may spend, until its own ceilings come
         self._known: tuple[Window, ...] = ()  # those that the newest ceilings are of
         self._rest: tuple[Window, ...] = ()  # others that last, for what was spent in them
         self._cycles: frozenset[str] = frozenset()

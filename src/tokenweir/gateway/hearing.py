@@ -14,6 +14,7 @@ from tokenweir.records.spec import RANK
 if TYPE_CHECKING:
     from tokenweir.gateway.pool import PoolGate
 
+MINUTE_MS = 60_000  # windows end with whole minutes, and their meters are dropped then
 ControlRecord: TypeAlias = ControlDecision | GatewayLeases | Barred | Roster
 
 
@@ -76,7 +77,10 @@ def obey(gate: "PoolGate", now_ms: int) -> None:
     parts = gate.assembly.whole()
     if parts is None or parts[0].at_ms <= gate.leases.at_ms:
         return
+    before_ms = gate.leases.at_ms
     gate.leases.obey(parts, gate.meet, now_ms, pool_ms)
+    if parts[0].at_ms // MINUTE_MS > before_ms // MINUTE_MS:
+        gate.meters = {key: meter for key, meter in gate.meters.items() if meter.lasts(pool_ms)}
     _limit(gate, ceilings(parts), pool_ms)
     _probe(gate, now_ms)
     gate.wake(now_ms)
@@ -144,7 +148,6 @@ def _limit(gate: "PoolGate", found: dict[tuple[str, str], list[Ceiling]], pool_m
     before = {*gate.limited}
     for subject in gate.limited:
         subject.meter = subject.user_meters = subject.everybody = None
-    gate.meters = {key: meter for key, meter in gate.meters.items() if meter.lasts(pool_ms)}
     gate.limited = []
     for (tenant, user), rows in found.items():
         subject = meet(gate, tenant)
@@ -172,6 +175,7 @@ def _meter(
     meter = gate.meters.get((subject.name, user))
     if meter is None:
         meter = gate.meters[subject.name, user] = Meter()
+    meter.own = True
     meter.set(rows, pool_ms)
     return meter
 

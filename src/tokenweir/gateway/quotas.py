@@ -24,7 +24,7 @@ def over_quota(gate: "PoolGate", request: Request, subject: Subject, pool_ms: in
             return Denial("quota", gate.interval_ms, False, 0, user)
         for window in windows:
             if window.spent + tokens > window.tokens:
-                denial = _denial(gate, window, user, pool_ms)
+                denial = _denial(gate, window, user, pool_ms, meter.own)
                 if worst is None or (denial.retry_ms or 0) > (worst.retry_ms or 0):
                     worst = denial
     return worst
@@ -36,12 +36,16 @@ def windows_of(gate: "PoolGate", subject: Subject, user: str, pool_ms: int) -> t
     return tuple(window for windows in meters for window in windows)
 
 
-def _denial(gate: "PoolGate", window: Window, user: str, pool_ms: int) -> Denial:
+def _denial(gate: "PoolGate", window: Window, user: str, pool_ms: int, own: bool) -> Denial:
     """The window's end, plus one interval for the next ceiling to arrive (Q3).
+
+    Who has no ceiling of its own yet may have one by the next decision.
 
     A tenant's ceiling that lacks tokens for the first time may rise with the next decisions: who
     may wait does so. A user's would hold up the others in its tenant's line.
     """
+    if not own:
+        return Denial("quota", gate.interval_ms, False, window.left, user)
     window.short_ms = window.short_ms or pool_ms
     hopeful = not user and pool_ms - window.short_ms < HOPEFUL * gate.interval_ms
     retry_ms = window.ends_ms - pool_ms + gate.interval_ms
@@ -61,6 +65,7 @@ def _meters(
         # What everybody may spend holds until the user has ceilings of its own.
         key = (subject.name, user)
         meter = users[user] = gate.meters.setdefault(key, Meter())
+        meter.own = False
         meter.set(subject.everybody, pool_ms)
     if meter is not None:
         yield user, meter

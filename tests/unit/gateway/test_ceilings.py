@@ -164,6 +164,10 @@ class TestEverybody:
         give(gate, 2000, LEASE, ceilings=[self.ALL])
         assert ask(gate, 2100, "ela", 1, user="bo").state == "ended"
 
+    def test_who_has_no_ceilings_of_its_own_yet_may_have_them_after_the_next_decision(self) -> None:
+        gate = obeying(LEASE, ceilings=[self.ALL])
+        assert ask(gate, 1000, "ela", 31, user="bo").denial == ("quota", 1000, False, 30, "bo")
+
     def test_who_names_no_user_is_held_by_the_tenants_quota_alone(self) -> None:
         gate = obeying(LEASE, ceilings=[self.ALL])
         assert ask(gate, 1000, "ela", 200, user="").state == "admitted"
