@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
-SCALE = 1_000_000  # of virtual time: what a weight that does not divide it loses is nothing
+SCALE = 10**15  # of virtual time: what a weight that does not divide it loses is nothing
 AGED_PART = 4  # of so many tokens one goes by age at most
 SPARE = 64  # finished flows and dead entries that are not worth a sweep
 

@@ -65,7 +65,7 @@ class PoolGate:
         self.holds: dict[Request, None] = {}  # in the order of their admission
         self.streaming: list[Request] = []
         self.rows: list[Row] = []
-        self.user_weights: dict[tuple[str, str], int] = {}  # inside a tenant; 1 for all others
+        self.user_weights: dict[tuple[str, str], int] = {}  # millionths; all others: 1
         self.lines = Lines(most_waiting, self.user_weights)
         self.dropped: list[Request] = []  # from the lines, and not told yet
         self.outputs = Estimates()

@@ -11,8 +11,9 @@ from tokenweir.gateway.subject import Subject
 # Tenant (they differ among those that no spec knows), user, priority.
 Key: TypeAlias = tuple[str, str, int]
 WEIGHTS = {1: 1, 2: 2, 3: 4}  # of request priorities (Budget tutorial)
-# Of users, by tenant and user; who is not there weighs 1.
+# Of users, by tenant and user, in millionths; who is not there weighs 1.
 UserWeights: TypeAlias = Mapping[tuple[str, str], int]
+ONE = 1_000_000
 NEVER = 1 << 62
 
 
@@ -88,7 +89,7 @@ class Queue:
 
     def _weight(self, key: Key) -> int:
         tenant, user, priority = key
-        return self._users.get((tenant, user), 1) * WEIGHTS[priority]
+        return self._users.get((tenant, user), ONE) * WEIGHTS[priority]
 
 
 class Line:

@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.gateway.made import (
     EPOCH_MS,
+    ONE,
     POOL,
     Row,
     ask,
@@ -181,7 +182,7 @@ def test_a_users_weight_comes_with_the_roster_and_holds_for_those_who_wait() -> 
     #  behind the first of each weigh 100/1 and, once the roster says so, 100/4
     firsts = [ask(gate, 1001, "gua", 100, user=user, priority=1) for user in "ab"]
     light, heavy = (ask(gate, 1002, "gua", 100, user=user, priority=1) for user in "ab")
-    weights = {"user_tenant": ["gua"], "user": ["b"], "user_weight": [4]}
+    weights = {"user_tenant": ["gua"], "user": ["b"], "user_weight": [4 * ONE]}
     gate.hear(replace(roster(version=2), **weights), 1003)  # type: ignore[arg-type]
     gate.subjects["gua"].bucket.level = gate.subjects["gua"].bucket.burst = 10**9
     gate.lines.touch_all(1003)
