@@ -185,7 +185,10 @@ def _from_pot(
 ) -> Denial | None:
     if _is_barred(subject, pool_ms):
         assert subject.barred is not None
-        return Denial(subject.barred, _until(subject, pool_ms), True)
+        until = _until(subject, pool_ms)
+        if subject.barred == "quota" and until is not None:  # spent: an interval more (Q3)
+            return Denial("quota", until + gate.interval_ms, False)
+        return Denial(subject.barred, until, True)
     leases = gate.leases
     if len(gate.lines.pot) and request.state == "new":
         return Denial("pot", leases.pot.ready_ms(), True)  # others wait for it

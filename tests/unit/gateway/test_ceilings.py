@@ -1,6 +1,7 @@
 from tests.unit.gateway.made import (
     admitted,
     ask,
+    barred,
     class_states,
     give,
     obeying,
@@ -89,6 +90,13 @@ def test_a_quota_counts_tokens_and_not_requests() -> None:
     assert asked == ["admitted"] * 20 + ["ended"] * 10
 
 
+def test_who_is_barred_because_its_quota_is_spent_is_told_the_same() -> None:
+    gate = obeying(pot=(100, 100))
+    gate.hear(barred(0, ("ela", "quota", 30_000), ("gua", "quota", 0)), 0)
+    assert ask(gate, 1000, "ela", 10).denial == ("quota", 29_000 + 1000, False, 0, "")
+    assert ask(gate, 1000, "gua", 10).state == "waiting"  # its ceilings come when it asks
+
+
 DAY = ("ela", "", "day/2027-01-15", 0, 40_000, 150)
 MINUTES = (
     ("ela", "", "minute/2027-01-15T08:00+00:00", 0, 10_000, 100),
@@ -136,12 +144,11 @@ def test_a_tenant_whose_ceiling_lacks_tokens_waits_for_the_next_decisions() -> N
     waits = {"classes": class_states(elastic={"longest_wait_ms": 1000})}
     gate = obeying(LEASE, ceilings=[small], expires_ms=50_000, changes=waits)
     asked = ask(gate, 1000, "ela", 50)
-    assert asked.state == "waiting"
+    assert reason(asked) == "waiting"
     give(gate, 1500, LEASE, ceilings=[(*small[:5], 200)], expires_ms=50_000, changes=waits)
     assert gate.serve(1500) == [asked]
-    assert asked.state == "admitted"
-    asked = ask(gate, 1600, "ela", 500)
-    assert asked.state == "waiting"
+    assert reason(asked) == "admitted"
+    assert reason(ask(gate, 1600, "ela", 500)) == "waiting"
     gate.serve(2700)
     assert ask(gate, 4700, "ela", 500).state == "ended"  # three intervals later nobody waits for it
 
