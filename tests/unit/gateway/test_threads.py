@@ -202,3 +202,29 @@ def test_revoked_work_is_suspended_and_goes_on_by_itself(gateway: SyncGateway) -
         call.settle(uncached=0, out=500)
     assert stopped == [call]
     assert gateway.stats(POOL).tenants["pre"].spent == 500
+
+
+def test_a_thread_of_a_guaranteed_tenant_waits_on_while_decisions_are_late(
+    gateway: SyncGateway,
+) -> None:
+    """Three intervals of 100 ms are over long before the decision comes."""
+    lane, now_ms = lane_of(gateway), boot_ms()
+    fast = {"interval_ms": 100}
+    with lane.lock:
+        lane.gate.acknowledged(EPOCH_MS + now_ms, now_ms, now_ms)
+        give(lane.gate, now_ms, changes=fast)
+
+    def one() -> int:
+        with gateway.request(tenant="gua", pool=POOL, estimate=1) as call:
+            call.settle(uncached=1, out=0)
+            return call.wait_ms
+
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(one)
+        until("it waits", lambda: gateway.stats(POOL).waiting == 1)
+        began_ms = boot_ms()
+        until("its first deadline and more", lambda: boot_ms() - began_ms > 1400)
+        with lane.lock:
+            give(lane.gate, boot_ms(), ("gua", 1000, 1000, 1000), changes=fast)
+            lane.arm()
+        assert waiting.result(5) > 1400
