@@ -34,12 +34,13 @@ def read_usage(message: Message, partition: int, partitions: int) -> UsageRecord
         raise BadRecord(f"a {type(record).__name__} does not belong in the usage topic")
     if message.key != record.pool.encode():
         raise BadRecord(f"the key {message.key!r} is not the record's pool {record.pool!r}")
-    _check_home(record.pool, partition, partitions)
+    check_home(record.pool, partition, partitions)
     return record
 
 
 @lru_cache(maxsize=4096)
-def _check_home(pool: str, partition: int, partitions: int) -> None:
+def check_home(pool: str, partition: int, partitions: int) -> None:
+    """Raises `BadRecord` unless this is the pool's partition, of so many."""
     if not pool or "/" in pool:
         raise BadRecord(f"the pool's name {pool!r} is empty or has a slash, which keys need")
     expected = partition_of(pool, partitions)

@@ -68,6 +68,11 @@ def encode(record: object) -> bytes:
     return out.getvalue()
 
 
+def head_of(kind: type) -> bytes:
+    """What a record begins with that is written with the newest version of its schema."""
+    return _writers()[kind][0]
+
+
 def decode(data: bytes | None) -> Any:
     """The record in `data`, of whichever kind it is.
 

@@ -58,19 +58,12 @@ def fold_report(pool: Pool, report: UsageReport, append_ms: int) -> None:
     `BadRecord`, with the pool unchanged, for one that cannot be.
     """
     table = _checked(pool, report)
-    last = _last_sequence(pool, report.gateway)
+    last = last_sequence(pool, report.gateway)
     if report.sequence <= last:
         return
-    gateway = _gateway(pool, report.gateway)
-    gateway.missing += report.sequence - last - 1
-    gateway.sequence = report.sequence
-    gateway.seen_ms = pool.clock_ms
-    gateway.reported = True
+    gateway = gateway_of(pool, report.gateway)
     heard_ms = max(gateway.applied_ms, gateway.first_ms)
-    confirm(gateway, report.applied)
-    if report.closing:
-        gateway.closed = True
-        gateway.issued = []
+    hear(pool, gateway, report.sequence, last, report.applied, closing=report.closing)
     tenants = pool.terms.find(report.totals.names)[np.asarray(report.totals.tenant, np.int64)]
     _count(pool, gateway, tenants, table, append_ms - report.age_ms)
     _count_quotas(pool, report, tenants, table, append_ms - report.age_ms, heard_ms)
@@ -174,13 +167,15 @@ def _table(totals: Totals, rows: int) -> Ints:
     return table
 
 
-def _last_sequence(pool: Pool, name: str) -> int:
+def last_sequence(pool: Pool, name: str) -> int:
+    """The newest report of a gateway that was counted, also of one that was forgotten; 0: none."""
     if name in pool.gateways:
         return pool.gateways[name].sequence
     return pool.gone.get(name, (0, 0))[0]
 
 
-def _gateway(pool: Pool, name: str) -> Gateway:
+def gateway_of(pool: Pool, name: str) -> Gateway:
+    """The gateway that reports, which may be a new one."""
     if name not in pool.gateways:
         gateway = Gateway(name, len(pool.terms.names), first_ms=pool.clock_ms)
         pool.gateways[name] = gateway
@@ -188,15 +183,29 @@ def _gateway(pool: Pool, name: str) -> Gateway:
     return pool.gateways[name]
 
 
+def hear(
+    pool: Pool, gateway: Gateway, sequence: int, last: int, applied_ms: int, *, closing: bool
+) -> None:
+    """Take up what a report says of its gateway, whose newest one was `last` until now."""
+    gateway.missing += sequence - last - 1
+    gateway.sequence = sequence
+    gateway.seen_ms = pool.clock_ms
+    gateway.reported = True
+    confirm(gateway, applied_ms)
+    if closing:
+        gateway.closed = True
+        gateway.issued = []
+
+
 def _count(pool: Pool, gateway: Gateway, tenants: Ints, table: Ints, cut_ms: int) -> None:
-    charged = _charged(pool, table)
+    charged = charged_by(pool, table)
     counters = np.concatenate([table[ENDED], charged[None], table[HELD_BACK]])
     place = tenants * len(COUNTERS) + COUNTER
     # NumPy adds to a flat array in a fraction of the time.
     np.add.at(pool.totals.reshape(-1), place.ravel(), counters.ravel())
     event_ms = np.minimum(cut_ms - table[PLACE["age_ms"]], pool.clock_ms)
     add_tokens(pool.window, tenants, event_ms, charged)
-    recent = _recent(pool, event_ms)
+    recent = is_recent(pool, event_ms)
     if not np.all(recent):
         tenants, table, charged = tenants[recent], table[:, recent], charged[recent]
     np.add.at(gateway.spent, tenants, np.maximum(charged, 0))
@@ -224,9 +233,9 @@ def _count_quotas(
         share.figures[HELD] = 0
     if not report.more:
         share.told_ms = max(share.told_ms, cut_ms)
-    charged = _charged(pool, table)
+    charged = charged_by(pool, table)
     event_ms = np.minimum(cut_ms - table[PLACE["age_ms"]], pool.clock_ms)
-    recent = _recent(pool, event_ms)
+    recent = is_recent(pool, event_ms)
     asked = np.where(recent, np.maximum(charged, 0) + table[PLACE["refused_tokens"]], 0)
     users = [report.totals.names[place] for place in report.totals.user]
     count(
@@ -243,7 +252,8 @@ def _count_quotas(
     )
 
 
-def _charged(pool: Pool, table: Ints) -> Ints:
+def charged_by(pool: Pool, table: Ints) -> Ints:
+    """The charged tokens of each row of a table."""
     weights = pool.spec.token_weights if pool.spec else None
     by_kind = (weights.uncached, weights.cached, weights.out) if weights else UNWEIGHTED
     uncached, cached, out = table[TOKENS]
@@ -254,7 +264,7 @@ def _charged(pool: Pool, table: Ints) -> Ints:
     return charged
 
 
-def _recent(pool: Pool, event_ms: Ints) -> Bools:
+def is_recent(pool: Pool, event_ms: Ints) -> Bools:
     """What was kept in a spool is no demand of this interval."""
     interval_ms = pool.spec.interval_ms if pool.spec else 1000
     recent: Bools = event_ms > pool.boundary_ms - 2 * interval_ms

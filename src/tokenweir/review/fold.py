@@ -1,14 +1,19 @@
 """One pool's messages folded by the live code, one after the other."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tokenweir.core.pool import Pool
+from tokenweir.core.sheet import Sheet, fold_sheet
 from tokenweir.core.step import Decided, UsageRecord, advance, fold
 from tokenweir.errors import BadRecord, TokenweirError
 from tokenweir.records.journal import JournalEntry
 from tokenweir.review.log import Letter, PoolLog
-from tokenweir.usage_log import Message, read_usage
+from tokenweir.topics import pool_key
+from tokenweir.usage_log import Message, check_home, read_usage
+from tokenweir.usage_sheet import read_sheet
+
+MOST = 256  # messages that are folded at once
 
 
 class Unfoldable(TokenweirError):
@@ -20,6 +25,13 @@ class Unfoldable(TokenweirError):
     def __init__(self, letter: Letter) -> None:
         self.letter = letter
         super().__init__(f"offset {letter.offset}: {letter.reason}")
+
+
+class HalfFolded(TokenweirError):
+    """The core failed on several records at once, and the pool must not be used any more.
+
+    Begin again, and fold one after the other: that tells which one it is.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +50,13 @@ class PoolFold:
     could be read, and it is not folded, whatever this version would make of it.
     """
 
-    def __init__(self, pool: Pool, log: PoolLog, letters: Mapping[int, Letter]) -> None:
-        self.pool, self.letters = pool, letters
+    def __init__(
+        self, pool: Pool, log: PoolLog, letters: Mapping[int, Letter], most: int = MOST
+    ) -> None:
+        """So many messages are folded at once, at `most`."""
+        self.pool, self.letters, self.most = pool, letters, most
         self.partition, self.partitions = log.partition, log.partitions
+        self.key = pool_key(pool.name)
 
     def take(self, message: Message) -> Step | None:
         """Fold a message; None when it does not count. Raises `Unfoldable`."""
@@ -52,6 +68,8 @@ class PoolFold:
 
     def read(self, message: Message) -> UsageRecord | None:
         """The message's record, or None when it does not count."""
+        if message.key != self.key:
+            return None
         letter = self._letter(message)
         if letter is not None and letter.reason.startswith("unknown schema"):
             return None  # an older worker could not read what this version can
@@ -76,6 +94,44 @@ class PoolFold:
         except Exception as error:  # whatever it is, the live side makes a letter of it
             reason = f"{type(error).__name__}: {error}"
             raise Unfoldable(Letter(message.offset, message.append_ms, reason)) from error
+
+    def joins(self, run: Sequence[Message], message: Message) -> bool:
+        """Whether it reaches no boundary and no second that the first of a run does not reach."""
+        if message.key != self.key or len(run) >= self.most:
+            return len(run) < self.most
+        first = next((other for other in run if other.key == self.key), None)
+        spec = self.pool.spec
+        if first is None:
+            return True
+        if spec is None or self.pool.pending_spec is not None:
+            return False
+        reached_ms = max(self.pool.clock_ms, first.append_ms)
+        if message.append_ms <= reached_ms:
+            return True
+        grids = (1000, spec.interval_ms)
+        return all(message.append_ms // grid == reached_ms // grid for grid in grids)
+
+    def sheet(self, run: Sequence[Message]) -> tuple[Message, Sheet] | None:
+        """The reports of a run, and the first of them; None when it is folded one by one."""
+        own = [message for message in run if message.key == self.key]
+        if len(own) < 2 or any(self._letter(message) for message in own):
+            return None
+        try:
+            check_home(self.pool.name, self.partition, self.partitions)
+        except BadRecord:
+            return None
+        sheet = read_sheet(self.pool.name, own)
+        return None if sheet is None else (own[0], sheet)
+
+    def fold_sheet(self, sheet: Sheet) -> bool:
+        """Fold a run, after `advance` to its first; False, with the pool unchanged: one by one.
+
+        Raises `HalfFolded`.
+        """
+        try:
+            return fold_sheet(self.pool, sheet)
+        except Exception as error:  # whatever it is, the live side makes a letter of one of them
+            raise HalfFolded(f"{type(error).__name__}: {error}") from error
 
     def _letter(self, message: Message) -> Letter | None:
         letter = self.letters.get(message.offset)

@@ -1,14 +1,15 @@
 """A pool's log folded again, and each decision compared with the recorded one (DESIGN, 7)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from tokenweir.review.comparison import Compared, Comparison
 from tokenweir.review.difference import Difference
-from tokenweir.review.fold import PoolFold, Unfoldable
+from tokenweir.review.fold import MOST, HalfFolded, PoolFold, Unfoldable
 from tokenweir.review.log import Letter, PoolLog
 from tokenweir.review.recorded import Recorded
+from tokenweir.review.runs import runs
 from tokenweir.review.span import Span
 from tokenweir.review.start import Begun, Mark, begin
 from tokenweir.usage_log import Message
@@ -59,33 +60,34 @@ async def replay(log: PoolLog, span: Span, told: Told = lambda _: None) -> Outco
     Raises `BadInput` when there is nothing to begin with; errors of reading pass through.
     """
     begun = await begin(log, span)
-    known: dict[int, Letter] = dict(begun.letters)
+    known, most = dict[int, Letter](begun.letters), MOST
     while True:
         try:
-            return await _replay(log, span, begun, known, told)
+            return await _replay(log, span, begun, known, told, most)
         except Unfoldable as error:  # as live: load the state again, and pass this message over
             known[error.letter.offset] = error.letter
-            begun = await begin(log, span)
+        except HalfFolded:
+            most = 1
+        begun = await begin(log, span)
 
 
 async def _replay(
-    log: PoolLog, span: Span, begun: Begun, letters: Mapping[int, Letter], told: Told
+    log: PoolLog, span: Span, begun: Begun, letters: Mapping[int, Letter], told: Told, most: int
 ) -> Outcome:
     pool, mark, missed = begun.pool, begun.mark, _missed(begun, span)
     entries = log.journal(mark.position)
     recorded = Recorded(entries, (mark.at_ms, mark.next_offset))
     is_cut = mark.is_blank and mark.position > 0
     comparison = Comparison(recorded, span, pool.boundary_ms, is_cut)
-    fold, messages = PoolFold(pool, log, letters), 0
+    fold, messages = PoolFold(pool, log, letters, most), 0
     async with aclosing(entries), aclosing(log.messages(mark.next_offset)) as found:
-        async for message in found:
-            if span.to_offset is not None and message.offset > span.to_offset:
-                break
-            await _step(fold, comparison, message)
+        async for run in runs(fold, span, found):
+            taken = await _take(fold, comparison, run)
+            messages += taken
+            for message in run[:taken]:
+                told(progress_of(begun, span, message))
             if comparison.is_over:
                 break
-            messages += 1
-            told(progress_of(begun, span, message))
         if span.is_open and comparison.difference is None:
             await recorded.rest()  # for repeats that differ
     return Outcome(
@@ -102,18 +104,39 @@ async def _replay(
     )
 
 
+async def _take(fold: PoolFold, comparison: Comparison, run: Sequence[Message]) -> int:
+    """Fold a run; how many of its messages come before the comparison is over."""
+    read = fold.sheet(run)
+    if read is not None:
+        first, sheet = read
+        await _advance(fold, comparison, first)
+        if comparison.is_over:
+            return run.index(first)
+        if fold.fold_sheet(sheet):
+            return len(run)
+    for place, message in enumerate(run):
+        await _step(fold, comparison, message)
+        if comparison.is_over:
+            return place
+    return len(run)
+
+
 async def _step(fold: PoolFold, comparison: Comparison, message: Message) -> None:
     record = fold.read(message)
     if record is None:
         return
-    pool, before_ms = fold.pool, fold.pool.boundary_ms
-    decided = fold.advance(message)
-    if decided is not None:
-        await comparison.decided(before_ms, decided, message.offset, pool)
+    await _advance(fold, comparison, message)
     if not comparison.is_over:
         entries = fold.fold(record, message)
         if entries:
-            await comparison.noted(entries, pool.boundary_ms, message.offset)
+            await comparison.noted(entries, fold.pool.boundary_ms, message.offset)
+
+
+async def _advance(fold: PoolFold, comparison: Comparison, message: Message) -> None:
+    before_ms = fold.pool.boundary_ms
+    decided = fold.advance(message)
+    if decided is not None:
+        await comparison.decided(before_ms, decided, message.offset, fold.pool)
 
 
 def _why(recorded: Recorded) -> str:

@@ -1,0 +1,214 @@
+"""Reports read into one table, all numbers of all columns at once.
+
+The bytes are Avro's: a number is zig-zag coded in groups of seven bits, the lowest first, and ends
+with the first byte below 128. What this does not know (another version of the schema, arrays in
+several blocks, whatever is odd) it leaves to `wire.decode`, which knows it all and says what is
+wrong. The block of requests is passed over: only history reads it.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tokenweir.core.fold import COLUMNS
+from tokenweir.core.sheet import Heading, Sheet
+from tokenweir.core.terms import Ints
+from tokenweir.records.usage import RequestsBlock, UsageReport
+from tokenweir.usage_log import Message
+from tokenweir.wire import head_of
+
+ARRAYS = 2 + len(COLUMNS)  # of numbers: tenant, user, and the columns
+LONGEST = 8  # bytes of a number that is believed
+BLOCK = head_of(RequestsBlock)  # what is behind it needs no look
+
+
+class _Odd(Exception):
+    """These bytes are read one record after the other."""
+
+
+class _Reader:
+    """What is read of each report before all of their numbers are."""
+
+    def __init__(self) -> None:
+        self.headings: list[Heading] = []
+        self.names: list[bytes] = []
+        self.named: list[int] = []  # how many names each report has
+        self.tails: list[bytes] = []  # from the first number of the first array on
+        self.blocks: list[int] = []  # how many bytes of their blocks are left out
+
+    def add(self, append_ms: int, value: bytes, at: int) -> None:
+        """Read the heading and the names; the pool's name ends at `at`."""
+        size, at = _number(value, at)
+        gateway, at = value[at : at + size].decode(), at + size
+        sequence, at = _number(value, at)
+        applied, at = _number(value, at)
+        closing, more = value[at], value[at + 1]
+        if size < 0 or closing > 1 or more > 1:
+            raise _Odd
+        age_ms, at = _number(value, at + 2)
+        at = self._names(value, at)
+        rows, at = _number(value, at)
+        if rows < 0:
+            raise _Odd
+        self.headings.append(
+            Heading(append_ms, gateway, sequence, applied, closing == 1, more == 1, age_ms, rows)
+        )
+        end = value.find(BLOCK, at)
+        end = len(value) if end < 0 else end
+        self.tails.append(value[at:end])
+        self.blocks.append(len(value) - end)
+
+    def _names(self, value: bytes, at: int) -> int:
+        count, at = _number(value, at)
+        self.named.append(count)
+        if count == 0:
+            return at
+        add = self.names.append
+        for _ in range(count):
+            size = value[at]
+            at += 1
+            if size & 129:  # 64 bytes or more, or negative
+                size, at = _number(value, at - 1)
+                size *= 2
+            end = at + (size >> 1)
+            if end < at:
+                raise _Odd
+            add(value[at:end])
+            at = end
+        if count < 0 or value[at]:  # another block of them
+            raise _Odd
+        return at + 1
+
+
+class _Numbers:
+    """All numbers of all tails, by their places. Two 0 stand before them, one between tails."""
+
+    def __init__(self, tails: Sequence[bytes]) -> None:
+        self.bytes = np.frombuffer(b"\0\0" + b"\0".join(tails), dtype=np.uint8)
+        self.ends = np.flatnonzero(self.bytes < 128)
+        self.last = self.bytes[self.ends].tobytes()  # each number's last byte
+        size = np.array([len(tail) for tail in tails], dtype=np.int64)
+        self.stops = np.cumsum(size + 1)  # the last byte of each tail
+        self.firsts: list[int] = np.searchsorted(self.ends, self.stops - size + 1).tolist()
+
+    def read(self, place: Ints) -> Ints:
+        """The numbers at these places, from the second on."""
+        end = self.ends[place]
+        more = end - self.ends[place - 1] - 1  # bytes before the last
+        found = self.bytes[end].astype(np.int64)
+        some, step = np.flatnonzero(more), 0
+        while len(some):
+            step += 1
+            if step == LONGEST:
+                raise _Odd
+            found[some] = found[some] << 7 | self.bytes[end[some] - step] & 127
+            some = some[more[some] > step]
+        return (found >> 1) ^ -(found & 1)
+
+
+class _Arrays:
+    """Where the arrays that are not empty lie, by lists of the same length."""
+
+    def __init__(self) -> None:
+        self.begins: list[int] = []  # the first number
+        self.counts: list[int] = []  # how many there are
+        self.told: list[int] = []  # what must stand before the first one; 0: no matter what
+        self.places: list[int] = []  # where they go in the table
+
+    def walk(self, last: bytes, at: int, rows: int, before: int, total: int) -> int:
+        """Go through a report's arrays by their lengths; the place of the number behind them."""
+        begins, found = self.begins, len(self.begins)
+        if rows:
+            begins.append(at)
+            self.places.append(before)
+            at += rows + 1
+            if not last[at]:  # rows without users
+                raise _Odd
+        for array in range(1, ARRAYS):
+            if last[at]:
+                begins.append(at + 1)
+                self.places.append(array * total + before)
+                at += rows + 2
+            else:
+                at += 1
+        found = len(begins) - found
+        self.counts += [rows] * found
+        if rows:  # the count of the first was read before
+            self.told += [0, *[rows] * (found - 1)]
+        elif found:
+            raise _Odd
+        return at
+
+
+def read_sheet(pool: str, messages: Sequence[Message]) -> Sheet | None:
+    """The reports of a pool in its messages; None when one of them has to be read alone."""
+    head, name, reader = head_of(UsageReport), pool.encode(), _Reader()
+    try:
+        for message in messages:
+            value = message.value
+            if value is None or not value.startswith(head):
+                return None
+            size, at = _number(value, len(head))
+            if value[at : at + size] != name:
+                return None
+            reader.add(message.append_ms, value, at + size)
+        return _sheet(reader)
+    except (_Odd, IndexError, UnicodeDecodeError):
+        return None
+
+
+def _number(value: bytes, at: int) -> tuple[int, int]:
+    """A number, and where it ends."""
+    byte = value[at]
+    at += 1
+    if byte < 128:
+        return (byte >> 1) ^ -(byte & 1), at
+    found, shift = byte & 127, 7
+    while byte > 127:
+        byte = value[at]
+        at += 1
+        found |= (byte & 127) << shift
+        shift += 7
+    if shift > 7 * LONGEST:
+        raise _Odd
+    return (found >> 1) ^ -(found & 1), at
+
+
+def _sheet(reader: _Reader) -> Sheet:
+    rows = [heading.rows for heading in reader.headings]
+    table = _table(_Numbers(reader.tails), rows, reader.blocks)
+    named = np.array(reader.named, dtype=np.int64)
+    whose = table[:2]
+    if whose.size and ((whose < 0) | (whose >= np.repeat(named, rows))).any():
+        raise _Odd
+    names = b"\0".join(reader.names).decode().split("\0") if reader.names else []
+    if len(names) != len(reader.names):
+        raise _Odd
+    tenant = whose[0] + np.repeat(np.cumsum(named) - named, rows)
+    return Sheet(reader.headings, names, tenant, table[2:])
+
+
+def _table(numbers: _Numbers, rows: Sequence[int], blocks: Sequence[int]) -> Ints:
+    """All arrays as rows of one table, those of the tenants and users first."""
+    arrays, total, before = _Arrays(), sum(rows), 0
+    behind = []
+    for first, of_report in zip(numbers.firsts, rows, strict=True):
+        behind.append(arrays.walk(numbers.last, first, of_report, before, total))
+        before += of_report
+    begin, count, told, place = (
+        np.array(column, dtype=np.int64)
+        for column in (arrays.begins, arrays.counts, arrays.told, arrays.places)
+    )
+    sizes = numbers.read(np.array(behind, dtype=np.int64))
+    if (numbers.ends[behind] + sizes != numbers.stops + blocks).any():
+        raise _Odd
+    if ((numbers.read(begin - 1) != told) & (told > 0)).any():
+        raise _Odd
+    if numbers.read(begin + count).any():  # another block of numbers
+        raise _Odd
+    table = np.zeros((ARRAYS, total), dtype=np.int64)
+    inside = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+    table.reshape(-1)[np.repeat(place, count) + inside] = numbers.read(
+        np.repeat(begin, count) + inside
+    )
+    return table
