@@ -17,9 +17,10 @@ from tokenweir.core.pool import Pool
 from tokenweir.core.share import share, split
 from tokenweir.core.step import Decided, UsageRecord, advance, fold
 from tokenweir.records.journal import DecisionEntry, JournalEntry
-from tokenweir.records.spec import CLASSES, Entitlement, PoolSpec
+from tokenweir.records.spec import CLASSES, Entitlement, PoolSpec, Quota
 from tokenweir.records.usage import CapacityReport
 from tokenweir.rows import to_rows
+from tokenweir.spec.zones import zone_of
 from tokenweir.wire import decode, encode
 
 ONE = 1_000_000
@@ -100,6 +101,21 @@ def test_a_split_adds_up_for_every_tenant(
     assert (parts >= 0).all()
 
 
+quotas = st.lists(
+    st.builds(
+        Quota,
+        st.sampled_from(("minute", "hour", "day", "month")),
+        st.just("UTC"),
+        st.integers(0, 50_000),
+        st.sampled_from((0, 5_000)),
+        st.booleans(),
+        st.booleans(),
+    ),
+    max_size=2,
+    unique_by=lambda quota: quota.cycle,
+)
+
+
 @st.composite
 def entitlements(draw: st.DrawFn) -> list[Entitlement]:
     found = []
@@ -117,6 +133,8 @@ def entitlements(draw: st.DrawFn) -> list[Entitlement]:
                 slo_s=draw(st.sampled_from((0.1, 1, 30))),
                 sequences=draw(st.none() | st.integers(0, 50)),
                 sequence_cap=draw(st.none() | st.integers(0, 50)),
+                quotas=draw(quotas),
+                user_quotas=draw(quotas),
             )
         )
     return found
@@ -145,6 +163,7 @@ def pools(draw: st.DrawFn) -> PoolSpec:
         floor_ms=9_000,
         sequences=draw(st.none() | st.sampled_from((0, 1, 60))),
         kv_bytes=draw(st.none() | st.sampled_from((0, 2**20, 2**36))),
+        zones=(zone_of("UTC"),),
     )
 
 
