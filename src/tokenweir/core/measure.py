@@ -1,12 +1,13 @@
 """What the pool and its tenants did, as a decision sees it (DESIGN, decision 1)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tokenweir.core import ONE
 from tokenweir.core.breaker import ended
-from tokenweir.core.pool import Pool
+from tokenweir.core.pool import GAUGES, Pool, stacked
 from tokenweir.core.smooth import decay, smooth
 from tokenweir.core.terms import ELASTIC, MIB, Ints
 from tokenweir.core.tuning import count
@@ -19,7 +20,7 @@ from tokenweir.core.window import (
     LENT_KV,
     LENT_SEQUENCES,
     add_flow,
-    columns,
+    covered,
     roll,
 )
 from tokenweir.records.spec import PoolSpec
@@ -29,6 +30,11 @@ MOST_RATE = 10**12
 MOST_LEVEL = 1000 * ONE
 # KV bytes are integrated in units of 64 KiB, so that their sums stay within 64 bits.
 KV_UNIT = 65_536
+UNITS = np.array([1, KV_UNIT], dtype=np.int64)
+# Rows of a gateway's gauges: the last two are what waits.
+SEQUENCES, KV_BYTES, HELD, QUEUED = 1, 2, 3, 4
+# The flows of what is occupied, of sequences and of KV bytes, by the kind of use.
+FIRM, LENT = (FIRM_SEQUENCES, FIRM_KV), (LENT_SEQUENCES, LENT_KV)
 # Intervals after its last report in which a gateway's queue is taken for demand.
 QUEUE_LIVES = 3
 
@@ -55,65 +61,52 @@ def measure(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Measures:
 
     `skipped` boundaries went by without a message; they only repeat the decays (T2).
     """
-    tenants = len(pool.terms.names)
-    spent = np.zeros(tenants, dtype=np.int64)
-    asked = np.zeros(tenants, dtype=np.int64)
-    queued = np.zeros(tenants, dtype=np.int64)
-    smoothed = np.zeros(tenants, dtype=np.int64)
-    for gateway in pool.gateways.values():
-        wanted = gateway.spent + gateway.refused
-        if at_ms - gateway.seen_ms <= QUEUE_LIVES * spec.interval_ms:
-            wanted = wanted + gateway.gauges[5]
-            queued += gateway.gauges[4]
-        spent += gateway.spent
-        # What is newly held was admitted, and will be produced over many intervals: who comes back
-        # with long answers asks for more than it has used so far.
-        asked += wanted + np.maximum(gateway.gauges[3] - gateway.held, 0)
-        gateway.demand = _step(gateway.demand, _rate(wanted, spec), spec.ewma, skipped)
-        smoothed += gateway.demand
+    gateways, tenants = [*pool.gateways.values()], len(pool.terms.names)
+    gauges = stacked([gateway.gauges for gateway in gateways], len(GAUGES), tenants)
+    used, refused, held, before = (
+        stacked([getattr(gateway, name) for gateway in gateways], tenants)
+        for name in ("spent", "refused", "held", "demand")
+    )
+    lasting = [at_ms - each.seen_ms <= QUEUE_LIVES * spec.interval_ms for each in gateways]
+    waiting = gauges[:, QUEUED:] * np.array(lasting, dtype=np.int64)[:, None, None]
+    queued = waiting[:, 0].sum(axis=0)
+    wanted = used + refused + waiting[:, 1]
+    # What is newly held was admitted, and will be produced over many intervals: who comes back
+    # with long answers asks for more than it has used so far.
+    asked = (wanted + np.maximum(gauges[:, HELD] - held, 0)).sum(axis=0)
+    demand = _step(before, _rate(wanted, spec), spec.ewma, skipped)
+    for gateway, smoothed in zip(gateways, demand, strict=True):
+        gateway.demand = smoothed
+    spent = used.sum(axis=0)
     _step_tally(pool, spec, spent, skipped)
-    covered = columns(pool.window, at_ms, spec.window_s)
+    tokens, flows = covered(pool.window, at_ms, spec.window_s)
     # A correction of what has left the window is no credit.
-    used = np.maximum(pool.window.tokens[:, covered].sum(axis=1), 0)
-    flows = pool.window.flows[:, covered].sum(axis=1)
-    firm = pool.terms.of_class(ELASTIC)
-    budget = int(flows[BUDGET_TOKENS]) // 1000
-    sequences, kv = _occupancy(pool, spec, queued, skipped)
+    used = np.maximum(tokens, 0)
+    firm, all_ = int(used[pool.terms.rank >= ELASTIC].sum()), int(used.sum())
+    sequences, kv = _occupancy(pool, spec, gauges, queued, skipped)
+    integrals: list[int] = flows.tolist()
     return Measures(
         spent=spent,
-        demand=np.maximum(_rate(asked, spec), np.minimum(smoothed, MOST_RATE)),
+        demand=np.maximum(_rate(asked, spec), np.minimum(demand.sum(axis=0), MOST_RATE)),
         used=used,
         queued=queued,
         sequences=sequences,
         kv=kv,
-        level_now=max(
-            _level(int(used[firm].sum()), budget),
-            _occupied(flows, FIRM_SEQUENCES, BUDGET_SEQUENCES),
-            _occupied(flows, FIRM_KV, BUDGET_KV),
-        ),
-        lent=max(
-            _level(int(used[~firm].sum()), budget),
-            _occupied(flows, LENT_SEQUENCES, BUDGET_SEQUENCES),
-            _occupied(flows, LENT_KV, BUDGET_KV),
-        ),
-        total=max(
-            _level(int(used.sum()), budget),
-            _occupied(flows, [FIRM_SEQUENCES, LENT_SEQUENCES], BUDGET_SEQUENCES),
-            _occupied(flows, [FIRM_KV, LENT_KV], BUDGET_KV),
-        ),
-        used_tokens=int(used.sum()),
-        budget_tokens=budget,
+        level_now=_highest(integrals, firm, FIRM),
+        lent=_highest(integrals, all_ - firm, LENT),
+        total=_highest(integrals, all_, FIRM, LENT),
+        used_tokens=all_,
+        budget_tokens=integrals[BUDGET_TOKENS] // 1000,
     )
 
 
-def _occupancy(pool: Pool, spec: PoolSpec, queued: Ints, skipped: int) -> tuple[Ints, Ints]:
+def _occupancy(
+    pool: Pool, spec: PoolSpec, gauges: Ints, queued: Ints, skipped: int
+) -> tuple[Ints, Ints]:
     """How many sequences, and how many MiB of the KV cache, each tenant would occupy."""
-    tally, tenants = pool.tally, len(pool.terms.names)
-    running = np.zeros(tenants, dtype=np.int64)
-    kv = np.zeros(tenants, dtype=np.int64)
-    for gateway in pool.gateways.values():
-        running += gateway.gauges[1]
-        kv += -(-gateway.gauges[2] // MIB)
+    tally = pool.tally
+    running = gauges[:, SEQUENCES].sum(axis=0)
+    kv = (-(-gauges[:, KV_BYTES] // MIB)).sum(axis=0)
     waiting = queued + tally.refused
     each = -(-kv // np.maximum(running, 1))  # MiB a sequence
     sequences = np.minimum(running + waiting, MOST_RATE // 1000)
@@ -131,18 +124,19 @@ def flow(pool: Pool, until_ms: int) -> None:
 
 def _flow_rates(pool: Pool) -> Ints:
     """The rates of the window's flows as they stand now, a millisecond; shape (7,)."""
-    firm = pool.terms.of_class(ELASTIC)
+    firm = pool.terms.rank >= ELASTIC
     rates = np.zeros(7, dtype=np.int64)
     capacity = pool.capacity
     rates[BUDGET_TOKENS] = capacity.tokens_per_s // 1000
     rates[BUDGET_SEQUENCES] = capacity.sequences or 0
     rates[BUDGET_KV] = (capacity.kv_bytes or 0) // KV_UNIT
-    for gateway in pool.gateways.values():
-        _, sequences, kv_bytes = gateway.gauges[:3]
-        rates[FIRM_SEQUENCES] += sequences[firm].sum()
-        rates[LENT_SEQUENCES] += sequences[~firm].sum()
-        rates[FIRM_KV] += kv_bytes[firm].sum() // KV_UNIT
-        rates[LENT_KV] += kv_bytes[~firm].sum() // KV_UNIT
+    if pool.gateways:
+        parts = [gateway.gauges[SEQUENCES:HELD] for gateway in pool.gateways.values()]
+        occupied = stacked(parts, 2, len(firm))
+        inside = occupied[:, :, firm].sum(axis=2)
+        outside = occupied.sum(axis=2) - inside
+        rates[[FIRM_SEQUENCES, FIRM_KV]] = (inside // UNITS).sum(axis=0)
+        rates[[LENT_SEQUENCES, LENT_KV]] = (outside // UNITS).sum(axis=0)
     return rates
 
 
@@ -161,13 +155,14 @@ def _step_tally(pool: Pool, spec: PoolSpec, spent: Ints, skipped: int) -> None:
     pool.outcomes = ended(pool.outcomes, done, failed, spec.interval_ms, spec.ewma, skipped)
     count(pool, spec, spent)
     rate = _rate(spent, spec)
-    tally.rate = _step(tally.rate, rate, spec.ewma, skipped)
-    tally.refusals = _step(tally.refusals, _rate(tally.refused, spec), spec.ewma, skipped)
-    tally.wait = _step(tally.wait, np.minimum(tally.waits, MOST_RATE), spec.ewma, skipped)
     # Over the baseline, or where there is none over the whole capacity: a share of the pool.
     base = np.maximum(np.where(baseline > 0, baseline, pool.capacity.tokens_per_s), 1)
     excess = np.minimum(np.maximum(rate - baseline, 0) * ONE // base, MOST_LEVEL)
-    tally.burst = _step(tally.burst, excess, spec.ewma, skipped)
+    now = (rate, _rate(tally.refused, spec), np.minimum(tally.waits, MOST_RATE), excess)
+    before = (tally.rate, tally.refusals, tally.wait, tally.burst)
+    tally.rate, tally.refusals, tally.wait, tally.burst = _step(
+        stacked(before, len(rate)), stacked(now, len(rate)), spec.ewma, skipped
+    )
 
 
 def _level(used: int, budget: int) -> int:
@@ -176,5 +171,10 @@ def _level(used: int, budget: int) -> int:
     return min(used * ONE // budget, MOST_LEVEL)
 
 
-def _occupied(flows: Ints, used: int | list[int], budget: int) -> int:
-    return _level(int(flows[used].sum()), int(flows[budget])) if flows[budget] > 0 else 0
+def _highest(flows: Sequence[int], tokens: int, *kinds: tuple[int, int]) -> int:
+    """The level of the resource that is used most, of `kinds` of use together."""
+    level = _level(tokens, flows[BUDGET_TOKENS] // 1000)
+    for budget, rows in zip((BUDGET_SEQUENCES, BUDGET_KV), zip(*kinds, strict=True), strict=True):
+        if flows[budget] > 0:
+            level = max(level, _level(sum(flows[row] for row in rows), flows[budget]))
+    return level

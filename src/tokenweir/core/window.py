@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tokenweir.core.terms import Bools, Ints
+from tokenweir.core.terms import Ints
 
 # The rows of `flows`: integrals over time of what the pool could do and of what was occupied.
 BUDGET_TOKENS, BUDGET_SEQUENCES, BUDGET_KV, FIRM_SEQUENCES, LENT_SEQUENCES, FIRM_KV, LENT_KV = (
@@ -70,10 +70,17 @@ def add_flow(window: Window, rates: Ints, since_ms: int, until_ms: int) -> None:
         at = end
 
 
-def columns(window: Window, at_ms: int, window_s: int) -> Bools:
-    """Which columns the window that ends at `at_ms` covers; a second just begun counts whole."""
+def covered(window: Window, at_ms: int, window_s: int) -> tuple[Ints, Ints]:
+    """The sums of `tokens` and `flows` over the window that ends at `at_ms`.
+
+    A second just begun counts whole.
+    """
     seconds = window.flows.shape[1]
-    last = (at_ms - 1) // 1000
-    covered = np.zeros(seconds, dtype=np.bool_)
-    covered[[second % seconds for second in range(last - window_s + 1, last + 1)]] = True
-    return covered
+    end = (at_ms - 1) // 1000 % seconds + 1
+    begin = end - window_s
+    tokens = window.tokens[:, max(begin, 0) : end].sum(axis=1)
+    flows = window.flows[:, max(begin, 0) : end].sum(axis=1)
+    if begin < 0:  # the ring's end comes before its beginning
+        tokens += window.tokens[:, begin:].sum(axis=1)
+        flows += window.flows[:, begin:].sum(axis=1)
+    return tokens, flows

@@ -8,14 +8,14 @@ from tokenweir.core.window import (
     Window,
     add_flow,
     add_tokens,
-    columns,
+    covered,
     new_window,
     roll,
 )
 
 
 def used(window: Window, at_ms: int, window_s: int = 4) -> int:
-    return int(window.tokens[:, columns(window, at_ms, window_s)].sum())
+    return int(covered(window, at_ms, window_s)[0].sum())
 
 
 def test_tokens_are_in_the_window_for_as_long_as_it_is() -> None:
@@ -87,7 +87,7 @@ def test_an_integral_over_a_long_time_keeps_the_ring_alone() -> None:
     rates = np.ones(7, np.int64)
     roll(window, 100_000)
     add_flow(window, rates, 0, 100_000)
-    assert int(window.flows[BUDGET_TOKENS].sum()) == 7_000  # 8 columns, one of them just begun
+    assert int(window.flows[BUDGET_TOKENS].sum()) == 7_000  # 8 covered, one of them just begun
 
 
 def test_a_window_that_ends_inside_a_second_counts_it_whole() -> None:
