@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tokenweir.core.pool import Gateway, Issue
+from tokenweir.core.pool import Gateway, Issue, stacked
 from tokenweir.core.terms import Ints
 from tokenweir.records.spec import PoolSpec
 
@@ -42,16 +42,21 @@ def given(gateways: Sequence[Gateway], tenants: int, at_ms: int) -> Given:
     """
     rates = np.zeros((len(gateways), tenants + 1), dtype=np.int64)
     floors = np.zeros((len(gateways), tenants), dtype=np.int64)
-    for row, gateway in enumerate(gateways):
-        for issue in gateway.issued:
-            np.maximum(floors[row], issue.floors, out=floors[row])
-        if at_ms >= max((issue.floor_expires_ms for issue in gateway.issued), default=0):
-            floors[row] = 0
-        rates[row, :-1] = floors[row]
-        if at_ms < max((issue.expires_ms for issue in gateway.issued), default=0):
-            for issue in gateway.issued:
-                np.maximum(rates[row, :-1], issue.rates, out=rates[row, :-1])
-                rates[row, -1] = max(rates[row, -1], issue.pot)
+    rows = [row for row, gateway in enumerate(gateways) if gateway.issued]
+    if not rows:
+        return Given(rates, floors)
+    issued = [gateways[row].issued for row in rows]
+    all_ = [issue for issues in issued for issue in issues]
+    first = np.cumsum([0, *map(len, issued[:-1])])
+    lasts = [at_ms < max([issue.floor_expires_ms for issue in issues]) for issues in issued]
+    leased = [at_ms < max([issue.expires_ms for issue in issues]) for issues in issued]
+    most = np.maximum.reduceat(stacked([issue.floors for issue in all_], tenants), first, axis=0)
+    floors[rows] = np.where(np.array(lasts)[:, None], most, 0)
+    most = np.maximum.reduceat(stacked([issue.rates for issue in all_], tenants), first, axis=0)
+    rates[rows, :-1] = np.where(np.array(leased)[:, None], most, 0)
+    np.maximum(rates[:, :-1], floors, out=rates[:, :-1])
+    pots = [max([issue.pot for issue in issues]) for issues in issued]
+    rates[rows, -1] = np.where(leased, pots, 0)
     return Given(rates, floors)
 
 

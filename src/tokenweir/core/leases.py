@@ -50,13 +50,10 @@ def lease(
         rates = _shrunk(rates, gateways, live, pool, weight, ceiling, at_ms)
     rates[live] += _growth(wanted, held.rates, live, pool, grant, weight, pots, ceiling)[live]
     floors = _floors(rates[:, :-1], held.floors, live, pool)
-    occupied = np.stack(
-        [
-            _occupied(kind, granted, gateways, live, pool, spec, weight, at_ms)
-            for kind, granted in enumerate(occupancies)
-        ],
-        axis=1,
-    )
+    occupied = np.zeros((len(gateways), len(occupancies), len(grant) + 1), dtype=np.int64)
+    for kind, granted in enumerate(occupancies):
+        if granted is not None:
+            occupied[:, kind] = _occupied(kind, granted, gateways, live, pool, spec, weight, at_ms)
     issues = {}
     for row, gateway in enumerate(gateways):
         if live[row]:
@@ -138,7 +135,7 @@ def _shrunk(
 
 def _occupied(
     kind: int,
-    granted: Occupancy | None,
+    granted: Occupancy,
     gateways: Sequence[Gateway],
     live: np.ndarray,
     pool: Pool,
@@ -146,9 +143,6 @@ def _occupied(
     weight: Ints,
     at_ms: int,
 ) -> Ints:
-    tenants = len(pool.terms.names)
-    if granted is None:
-        return np.zeros((len(gateways), tenants + 1), dtype=np.int64)
     given = occupancy_held(gateways, kind, pool.terms, spec.longest_request_ms, at_ms)
     return limits(gateways, kind, live, given, granted, weight, pool.terms.rank)
 
@@ -169,5 +163,8 @@ def _floors(rates: Ints, held: Ints, live: np.ndarray, pool: Pool) -> Ints:
 
 def _parts(growth: Ints, more: Ints) -> Ints:
     """Each tenant's growth, split over the gateways that want more, and only over those."""
-    parts: Ints = np.where(more.sum(axis=0) > 0, split(growth, more), 0)
+    if not growth.any():
+        return np.zeros_like(more)
+    parts: Ints = split(growth, more)
+    parts[:, ~more.any(axis=0)] = 0
     return parts

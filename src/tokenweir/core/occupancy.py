@@ -158,7 +158,10 @@ def by_class(growth: Ints, free: int, rank: Ints, weight: Ints) -> Ints:
     rank, weight = np.append(rank, 5), np.append(weight, 1)
     result = np.zeros_like(growth)
     for level in range(5, -1, -1):
-        part = share(free, weight, np.where(rank == level, growth, 0))
+        part = np.where(rank == level, growth, 0)
+        wanted = int(part.sum())
+        if wanted > free:  # it is the last class that gets something
+            return result + share(free, weight, part)
         result += part
-        free -= int(part.sum())
+        free -= wanted
     return result
