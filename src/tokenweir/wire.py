@@ -6,12 +6,13 @@ the schema, and resolves records of older writers to the newest one. Untyped val
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from io import BytesIO
+from operator import attrgetter
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -156,16 +157,18 @@ def _readers() -> dict[bytes, tuple[type, Any, Any]]:
     return readers
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> dict[str, Any]:
     """What fastavro writes: dicts for our records, lists for columns, (name, dict) in unions."""
-    if not is_dataclass(value):
-        if isinstance(value, (list, tuple)) and value and is_dataclass(value[0]):
-            return [_plain(item) for item in value]
-        return value
-    names, unions = _shape(cast(type, type(value)))
-    plain = {name: _plain(getattr(value, name)) for name in names}
-    for name in unions:
-        plain[name] = (f"tokenweir.{type(getattr(value, name)).__name__}", plain[name])
+    kind = cast(type, type(value))
+    plain = dict(zip(_names(kind), _read(kind)(value), strict=True))
+    for name, (choices, many) in _nested(kind).items():
+        part = plain[name]
+        if many:
+            plain[name] = [_plain(item) for item in part]
+        elif part is not None:
+            inside = _plain(part)
+            full = f"tokenweir.{type(part).__name__}"
+            plain[name] = (full, inside) if len(choices) > 1 else inside
     return plain
 
 
@@ -187,9 +190,14 @@ def _value(kind: type, raw: Any) -> Any:
 
 
 @cache
-def _shape(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    unions = tuple(name for name, (choices, _) in _nested(kind).items() if len(choices) > 1)
-    return tuple(field.name for field in fields(kind)), unions
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+@cache
+def _read(kind: type) -> Callable[[Any], tuple[Any, ...]]:
+    """Reads all fields of a record in one call."""
+    return attrgetter(*_names(kind))
 
 
 @cache
