@@ -46,15 +46,16 @@ def given(gateways: Sequence[Gateway], tenants: int, at_ms: int) -> Given:
     if not rows:
         return Given(rates, floors)
     issued = [gateways[row].issued for row in rows]
-    all_ = [issue for issues in issued for issue in issues]
-    first = np.cumsum([0, *map(len, issued[:-1])])
     lasts = [at_ms < max([issue.floor_expires_ms for issue in issues]) for issues in issued]
     leased = [at_ms < max([issue.expires_ms for issue in issues]) for issues in issued]
-    most = np.maximum.reduceat(stacked([issue.floors for issue in all_], tenants), first, axis=0)
-    floors[rows] = np.where(np.array(lasts)[:, None], most, 0)
-    most = np.maximum.reduceat(stacked([issue.rates for issue in all_], tenants), first, axis=0)
-    rates[rows, :-1] = np.where(np.array(leased)[:, None], most, 0)
-    np.maximum(rates[:, :-1], floors, out=rates[:, :-1])
+    # As many of each: to have the newest twice changes no maximum.
+    length = max(map(len, issued))
+    even = [issue for own in issued for issue in (*own, *own[-1:] * (length - len(own)))]
+    shape = len(rows), length, tenants
+    most = stacked([issue.floors for issue in even], tenants).reshape(shape).max(axis=1)
+    floors[rows] = most * np.array(lasts)[:, None]
+    most = stacked([issue.rates for issue in even], tenants).reshape(shape).max(axis=1)
+    rates[rows, :-1] = np.maximum(most * np.array(leased)[:, None], floors[rows])
     pots = [max([issue.pot for issue in issues]) for issues in issued]
     rates[rows, -1] = np.where(leased, pots, 0)
     return Given(rates, floors)

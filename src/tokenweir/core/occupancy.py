@@ -21,6 +21,8 @@ from tokenweir.records.spec import Capacity, PoolSpec
 SEQUENCES, KV = range(2)  # the rows of `Issue.occupied`
 GAUGE = (1, 2)  # their rows in `Gateway.gauges`
 UNIT = (1, MIB)
+# The classes from the highest down; before them come the pots.
+LEVELS = np.arange(5, -1, -1)[:, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +158,9 @@ def _newest(gateways: Sequence[Gateway], kind: int, columns: int) -> Ints:
 def by_class(growth: Ints, free: int, rank: Ints, weight: Ints) -> Ints:
     """The pots first, then the classes from the highest down, by weight inside a class."""
     rank, weight = np.append(rank, 5), np.append(weight, 1)
+    parts = np.where(rank == LEVELS, growth, 0)
     result = np.zeros_like(growth)
-    for level in range(5, -1, -1):
-        part = np.where(rank == level, growth, 0)
-        wanted = int(part.sum())
+    for part, wanted in zip(parts, parts.sum(axis=1).tolist(), strict=True):
         if wanted > free:  # it is the last class that gets something
             return result + share(free, weight, part)
         result += part
