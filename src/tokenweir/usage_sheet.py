@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tokenweir.avro import LONGEST, number
 from tokenweir.core.fold import COLUMNS
 from tokenweir.core.sheet import Heading, Sheet
 from tokenweir.core.terms import Ints
@@ -18,7 +19,6 @@ from tokenweir.usage_log import Message
 from tokenweir.wire import head_of
 
 ARRAYS = 2 + len(COLUMNS)  # of numbers: tenant, user, and the columns
-LONGEST = 8  # bytes of a number that is believed
 BLOCK = head_of(RequestsBlock)  # what is behind it needs no look
 
 
@@ -38,16 +38,16 @@ class _Reader:
 
     def add(self, append_ms: int, value: bytes, at: int) -> None:
         """Read the heading and the names; the pool's name ends at `at`."""
-        size, at = _number(value, at)
+        size, at = number(value, at)
         gateway, at = value[at : at + size].decode(), at + size
-        sequence, at = _number(value, at)
-        applied, at = _number(value, at)
+        sequence, at = number(value, at)
+        applied, at = number(value, at)
         closing, more = value[at], value[at + 1]
         if size < 0 or closing > 1 or more > 1:
             raise _Odd
-        age_ms, at = _number(value, at + 2)
+        age_ms, at = number(value, at + 2)
         at = self._names(value, at)
-        rows, at = _number(value, at)
+        rows, at = number(value, at)
         if rows < 0:
             raise _Odd
         self.headings.append(
@@ -59,7 +59,7 @@ class _Reader:
         self.blocks.append(len(value) - end)
 
     def _names(self, value: bytes, at: int) -> int:
-        count, at = _number(value, at)
+        count, at = number(value, at)
         self.named.append(count)
         if count == 0:
             return at
@@ -68,7 +68,7 @@ class _Reader:
             size = value[at]
             at += 1
             if size & 129:  # 64 bytes or more, or negative
-                size, at = _number(value, at - 1)
+                size, at = number(value, at - 1)
                 size *= 2
             end = at + (size >> 1)
             if end < at:
@@ -148,30 +148,13 @@ def read_sheet(pool: str, messages: Sequence[Message]) -> Sheet | None:
             value = message.value
             if value is None or not value.startswith(head):
                 return None
-            size, at = _number(value, len(head))
+            size, at = number(value, len(head))
             if value[at : at + size] != name:
                 return None
             reader.add(message.append_ms, value, at + size)
         return _sheet(reader)
-    except (_Odd, IndexError, UnicodeDecodeError):
+    except (_Odd, IndexError, ValueError):
         return None
-
-
-def _number(value: bytes, at: int) -> tuple[int, int]:
-    """A number, and where it ends."""
-    byte = value[at]
-    at += 1
-    if byte < 128:
-        return (byte >> 1) ^ -(byte & 1), at
-    found, shift = byte & 127, 7
-    while byte > 127:
-        byte = value[at]
-        at += 1
-        found |= (byte & 127) << shift
-        shift += 7
-    if shift > 7 * LONGEST:
-        raise _Odd
-    return (found >> 1) ^ -(found & 1), at
 
 
 def _sheet(reader: _Reader) -> Sheet:

@@ -30,14 +30,19 @@ def parts_of(verdict: Verdict) -> int:
     return max(1, -(-max(most, shown) // LEASES_A_PART))
 
 
+def note_parts(pool: Pool, verdict: Verdict, parts: int) -> None:
+    """Remember the most records that each gateway ever had, to take them back one day."""
+    for name in verdict.leased.issues:
+        gateway = pool.gateways[name]
+        gateway.parts = max(gateway.parts, parts)
+
+
 def lease_records(pool: Pool, verdict: Verdict, parts: int) -> tuple[GatewayLeases, ...]:
     """Every part of every gateway that is sent leases now."""
     records = []
     shown = verdict.guarded.shown
     part_of_shown = _part_of(pool.terms.names, pool.quotas.accounts.tenant[shown], parts)
     for name, issue in sorted(verdict.leased.issues.items()):
-        gateway = pool.gateways[name]
-        gateway.parts = max(gateway.parts, parts)
         held = _held(issue)
         part_of = _part_of(pool.terms.names, held, parts)
         records += [

@@ -17,7 +17,7 @@ from tokenweir.core.decide import Verdict, tier_of
 from tokenweir.core.exposure import unheard
 from tokenweir.core.figures import gateway_figures, tenant_figures
 from tokenweir.core.issued import given
-from tokenweir.core.lease_records import lease_records, parts_of
+from tokenweir.core.lease_records import lease_records, note_parts, parts_of
 from tokenweir.core.occupancy import KV, SEQUENCES, held, limit
 from tokenweir.core.pool import Gateway, Pool
 from tokenweir.core.quota_audit import loan_audit, spent_audit, turn_audit
@@ -56,13 +56,22 @@ class Decided:
 
 
 def published(
-    pool: Pool, spec: PoolSpec, verdict: Verdict, effects: tuple[AuditEntry, ...]
+    pool: Pool,
+    spec: PoolSpec,
+    verdict: Verdict,
+    effects: tuple[AuditEntry, ...],
+    *,
+    leases: bool = True,
 ) -> Decided:
-    """The records of a verdict; afterwards the pool stands at the next interval's beginning."""
+    """The records of a verdict, those of the leases on demand.
+
+    Afterwards the pool stands at the next interval's beginning.
+    """
     at_ms = verdict.at_ms
     parts = parts_of(verdict)
     decision = _decision(pool, spec, verdict, parts)
-    leases = lease_records(pool, verdict, parts)
+    note_parts(pool, verdict, parts)
+    records = lease_records(pool, verdict, parts) if leases else ()
     figures = tenant_figures(pool, verdict)
     gateways = gateway_figures(pool, verdict)
     barred = _barred(pool, verdict)
@@ -93,7 +102,7 @@ def published(
     )
     return Decided(
         decision=decision,
-        leases=leases,
+        leases=records,
         barred=barred,
         roster=roster(spec) if any(audit.kind == "spec" for audit in effects) else None,
         entries=(
@@ -208,7 +217,7 @@ def _binds(pool: Pool, spec: PoolSpec, gateway: Gateway, at_ms: int) -> bool:
     longest = spec.longest_request_ms
     return any(
         limit(pool.capacity, kind) is not None
-        and held([gateway], kind, pool.terms, longest, at_ms).any()
+        and held([gateway], kind, pool.terms, longest, at_ms).most.any()
         for kind in (SEQUENCES, KV)
     )
 

@@ -16,23 +16,26 @@ UsageRecord = UsageReport | PoolSpec | CapacityReport | QuotaCeiling
 __all__ = ["Decided", "UsageRecord", "advance", "fold"]
 
 
-def advance(pool: Pool, append_ms: int) -> Decided | None:
+def advance(pool: Pool, append_ms: int, *, leases: bool = True) -> Decided | None:
     """Move the pool's time to that of its next message; call it before the message is folded.
 
     A pool's time is the largest append time so far (T1). A message that reaches one or more
-    boundaries first makes one decision, for the newest of them (T2).
+    boundaries first makes one decision, for the newest of them (T2). Without `leases` their records
+    are left out, for who publishes nothing.
     """
     pool.clock_ms = max(pool.clock_ms, append_ms)
     spec = pool.spec or pool.pending_spec
     newest = pool.clock_ms // spec.interval_ms * spec.interval_ms if spec else 0
     decided = (
-        _decided(pool, newest, spec.interval_ms) if spec and newest > pool.boundary_ms else None
+        _decided(pool, newest, spec.interval_ms, leases=leases)
+        if spec and newest > pool.boundary_ms
+        else None
     )
     roll(pool.window, pool.clock_ms)
     return decided
 
 
-def _decided(pool: Pool, newest: int, interval_ms: int) -> Decided:
+def _decided(pool: Pool, newest: int, interval_ms: int, *, leases: bool) -> Decided:
     passed = (newest - pool.boundary_ms) // interval_ms
     # The first spec counts from where its grid begins; another capacity from this boundary (T4).
     effects = take_effect(pool, newest) if pool.spec is None else ()
@@ -41,7 +44,7 @@ def _decided(pool: Pool, newest: int, interval_ms: int) -> Decided:
     assert pool.spec is not None
     skipped = min(max(passed - 1, 0), pool.spec.window_s * 1000 // interval_ms)
     verdict = decide(pool, pool.spec, newest, skipped)
-    return published(pool, pool.spec, verdict, effects)
+    return published(pool, pool.spec, verdict, effects, leases=leases)
 
 
 def fold(pool: Pool, record: UsageRecord, append_ms: int) -> tuple[JournalEntry, ...]:

@@ -15,6 +15,7 @@ from tokenweir.review.difference import (
 from tokenweir.review.recorded import Recorded, boundary_of
 from tokenweir.review.span import Span
 from tokenweir.rows import to_rows
+from tokenweir.wire import decode_as, encode
 
 
 @dataclass(slots=True)
@@ -67,8 +68,10 @@ class Comparison:
             else:
                 self._same(entry, found)
 
-    def _same(self, computed: JournalEntry, recorded: JournalEntry) -> None:
-        self._end(first_difference(computed.id, recorded, computed))
+    def _same(self, computed: JournalEntry, recorded: bytes) -> None:
+        if encode(computed) != recorded:  # an older version of the schema, or a difference
+            entry = decode_as(JournalEntry, recorded)
+            self._end(first_difference(computed.id, entry, computed))
         if self.difference is not None:
             return
         if isinstance(computed.body, DecisionEntry):

@@ -79,9 +79,9 @@ class PoolFold:
             return None
         return record if record.pool == self.pool.name else None
 
-    def advance(self, message: Message) -> Decided | None:
-        """Move the pool's time to that of a message that counts."""
-        return advance(self.pool, message.append_ms)
+    def advance(self, message: Message, *, leases: bool = True) -> Decided | None:
+        """Move the pool's time to that of a message that counts; `leases`: with their records."""
+        return advance(self.pool, message.append_ms, leases=leases)
 
     def fold(self, record: UsageRecord, message: Message) -> tuple[JournalEntry, ...]:
         """Fold the message's record, after `advance`; its journal entries. Raises `Unfoldable`."""

@@ -3,10 +3,13 @@
 from collections.abc import AsyncIterator
 from hashlib import blake2b
 
+from tokenweir.avro import number
 from tokenweir.records.journal import Break, JournalEntry, SnapshotChunk
 from tokenweir.review.log import Entry
 from tokenweir.snapshots import Snapshot, newest_snapshots
-from tokenweir.wire import decode_as
+from tokenweir.wire import decode_as, head_of
+
+KEPT = (0, 1)  # the places of decisions and audit entries among the bodies of an entry
 
 
 def boundary_of(id_: str) -> int:
@@ -26,7 +29,7 @@ class Recorded:
         self._entries, self._begins_at = entries, begins_at
         self._seen: dict[tuple[str, int], bytes] = {}
         self._chunks: dict[tuple[int, int], list[JournalEntry]] = {}
-        self.waiting: dict[str, JournalEntry] = {}  # decisions and audits that nobody took yet
+        self.waiting: dict[str, bytes] = {}  # decisions and audits that nobody took yet
         self.alarms: list[str] = []
         self.repeats = 0
         self.newest_ms = 0  # the latest boundary that was read
@@ -46,7 +49,7 @@ class Recorded:
     def before(self, boundary_ms: int) -> list[JournalEntry]:
         """Take the entries of earlier boundaries that nobody took, in the order of their ids."""
         late = sorted(id_ for id_ in self.waiting if boundary_of(id_) < boundary_ms)
-        return [self.waiting.pop(id_) for id_ in late]
+        return [decode_as(JournalEntry, self.waiting.pop(id_)) for id_ in late]
 
     def snapshot(self, at_ms: int, next_offset: int) -> Snapshot | None:
         """The snapshot of this boundary and offset, if it is there and complete."""
@@ -60,27 +63,50 @@ class Recorded:
         if encoded is None:
             self.has_ended = True
             return
-        entry = decode_as(JournalEntry, encoded.value)
-        if self._is_repeat(entry, encoded.value):
+        id_ = _id_of(encoded.value)
+        if id_ is not None:
+            self._keep(id_, encoded.value)
             return
+        entry = decode_as(JournalEntry, encoded.value)
         match entry.body:
             case Break(next_offset=next_offset):
-                if (entry.at_ms, next_offset) != self._begins_at:
+                known = (entry.at_ms, next_offset) == self._begins_at
+                if not self._is_repeat(entry.id, encoded.value) and not known:
                     self.broken, self.has_ended = entry.body, True
             case SnapshotChunk(next_offset=next_offset):
-                self._chunks.setdefault((entry.at_ms, next_offset), []).append(entry)
+                # A break's may stand at the same boundary as another, and is another state.
+                if not self._is_repeat(entry.id, encoded.value, next_offset):
+                    self._chunks.setdefault((entry.at_ms, next_offset), []).append(entry)
             case _:
-                self.waiting[entry.id] = entry
-                self.newest_ms = max(self.newest_ms, boundary_of(entry.id))
+                self._keep(entry.id, encoded.value)
 
-    def _is_repeat(self, entry: JournalEntry, value: bytes) -> bool:
-        # A break's snapshot may stand at the same boundary as another, and is another state.
-        offset = entry.body.next_offset if isinstance(entry.body, SnapshotChunk) else -1
-        known, sum_ = (entry.id, offset), blake2b(value, digest_size=8).digest()
+    def _keep(self, id_: str, value: bytes) -> None:
+        """A decision or an audit entry: it is read only where it is not what was computed."""
+        if not self._is_repeat(id_, value):
+            self.waiting[id_] = value
+            self.newest_ms = max(self.newest_ms, boundary_of(id_))
+
+    def _is_repeat(self, id_: str, value: bytes, offset: int = -1) -> bool:
+        known, sum_ = (id_, offset), blake2b(value, digest_size=8).digest()
         before = self._seen.setdefault(known, sum_)
         if before is sum_:
             return False
         self.repeats += 1
         if before != sum_:
-            self.alarms.append(entry.id)
+            self.alarms.append(id_)
         return True
+
+
+def _id_of(value: bytes) -> str | None:
+    """The id of a decision or an audit entry, without the rest; None: it has to be read whole."""
+    head = head_of(JournalEntry)
+    if not value.startswith(head):
+        return None
+    try:
+        size, at = number(value, len(head))
+        _, at = number(value, at + size)
+        size, at = number(value, at)
+        body, _ = number(value, at + size)
+        return value[at : at + size].decode() if body in KEPT else None
+    except (IndexError, ValueError):
+        return None

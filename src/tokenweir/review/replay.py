@@ -134,7 +134,7 @@ async def _step(fold: PoolFold, comparison: Comparison, message: Message) -> Non
 
 async def _advance(fold: PoolFold, comparison: Comparison, message: Message) -> None:
     before_ms = fold.pool.boundary_ms
-    decided = fold.advance(message)
+    decided = fold.advance(message, leases=False)
     if decided is not None:
         await comparison.decided(before_ms, decided, message.offset, fold.pool)
 
