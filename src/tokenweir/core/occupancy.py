@@ -83,7 +83,15 @@ def _terms(terms: Terms, kind: int) -> Terms:
     )
 
 
-def held(gateways: Sequence[Gateway], kind: int, terms: Terms, longest_ms: int, at_ms: int) -> Ints:
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What gateways may occupy by what was issued, or do (L2)."""
+
+    most: Ints
+    beside: Ints  # of it, what runs and is no part of any limit
+
+
+def held(gateways: Sequence[Gateway], kind: int, terms: Terms, longest_ms: int, at_ms: int) -> Held:
     """The most that may be occupied at each gateway by what was issued, or is (L2).
 
     The largest limit issued since `applied`; a request that began at its very end may run for the
@@ -92,6 +100,7 @@ def held(gateways: Sequence[Gateway], kind: int, terms: Terms, longest_ms: int, 
     the limit that the others have.
     """
     most = np.zeros((len(gateways), len(terms.names) + 1), dtype=np.int64)
+    beside = np.zeros_like(most)
     for row, gateway in enumerate(gateways):
         lasts = at_ms - gateway.seen_ms < longest_ms
         runs = -(-gateway.gauges[GAUGE[kind]] // UNIT[kind]) * lasts
@@ -104,36 +113,40 @@ def held(gateways: Sequence[Gateway], kind: int, terms: Terms, longest_ms: int, 
             if leases:
                 most[row, -1] = max(most[row, -1], issue.pot_occupied[kind])
         most[row, :-1] = np.maximum(issued, runs)
+        beside[row, terms.unknown] = runs[terms.unknown]
         most[row, terms.unknown] = issued[terms.unknown] + runs[terms.unknown]
-    return most
+    return Held(most, beside)
 
 
 def limits(
     gateways: Sequence[Gateway],
     kind: int,
     live: Bools,
-    given: Ints,
+    given: Held,
     granted: Occupancy,
     weight: Ints,
     rank: Ints,
 ) -> Ints:
     """Each gateway's limits: only what is not given can be given (L3); 0 for those not live."""
     if not live.any():
-        return np.zeros_like(given)
+        return np.zeros_like(given.most)
     wanted = _wanted(gateways, live, granted)
-    issued = np.where(live[:, None], np.minimum(wanted, given), 0)
-    if int(given.sum()) > granted.most:  # nothing grows, and what is issued now fits
-        issued = np.minimum(issued, _newest(gateways, kind, given.shape[1]))
-        rest = max(granted.most - int(given[~live].sum()), 0)
-        fits = by_class(issued.sum(axis=0), rest, rank, weight)
+    limited = given.most - given.beside
+    issued = np.where(live[:, None], np.minimum(wanted, limited), 0)
+    free = granted.most - int(given.most.sum())
+    if free < 0:  # nothing grows, and what is issued now fits beside what runs
+        newest = _newest(gateways, kind, issued.shape[1])
+        issued = np.minimum(issued, np.maximum(newest - given.beside, 0))
+        silent = int(given.most[~live].sum()) + int(given.beside[live].sum())
+        fits = by_class(issued.sum(axis=0), max(granted.most - silent, 0), rank, weight)
         return np.minimum(split_whole(fits, issued), issued)
-    more = np.where(live[:, None], np.maximum(wanted - given, 0), 0)
-    room = np.append(granted.grant, granted.pots) - given.sum(axis=0)
+    more = np.where(live[:, None], np.maximum(wanted - limited, 0), 0)
+    room = np.append(granted.grant, granted.pots) - given.most.sum(axis=0)
     growth = np.minimum(more.sum(axis=0), np.maximum(room, 0))
-    free = granted.most - int(given.sum())
     if int(growth.sum()) > free:
         growth = by_class(growth, free, rank, weight)
-    return issued + np.where(more.sum(axis=0) > 0, split_whole(growth, more), 0)
+    grown: Ints = np.where(more.sum(axis=0) > 0, split_whole(growth, more), 0)
+    return issued + grown
 
 
 def _wanted(gateways: Sequence[Gateway], live: Bools, granted: Occupancy) -> Ints:
