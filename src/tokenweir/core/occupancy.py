@@ -139,7 +139,8 @@ def limits(
         issued = np.minimum(issued, np.maximum(newest - given.beside, 0))
         silent = int(given.most[~live].sum()) + int(given.beside[live].sum())
         fits = by_class(issued.sum(axis=0), max(granted.most - silent, 0), rank, weight)
-        return np.minimum(split_whole(fits, issued), issued)
+        fitting: Ints = np.minimum(split_whole(fits, issued), issued)
+        return fitting
     more = np.where(live[:, None], np.maximum(wanted - limited, 0), 0)
     room = np.append(granted.grant, granted.pots) - given.most.sum(axis=0)
     growth = np.minimum(more.sum(axis=0), np.maximum(room, 0))
