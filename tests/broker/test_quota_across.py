@@ -1,6 +1,7 @@
 """Two pools share one quota on a real broker: real workers, and a gateway that serves both."""
 
 import asyncio
+import json
 import os
 import sys
 import time
@@ -14,6 +15,8 @@ from streams.parts import environment
 from streams.supervise import Child
 from tests.broker.deployment import REAL_WORKER, Deployment
 from tests.pools import spec, tenant
+from tokenweir.cli import get_quotas
+from tokenweir.cli.settings import Settings
 from tokenweir.gateway import Gateway, Refused
 from tokenweir.records.journal import AuditEntry, DecisionEntry
 from tokenweir.records.spec import PoolSpec, Quota
@@ -79,7 +82,9 @@ async def ceilings(deployment: Deployment) -> Counter[str]:
     return newest
 
 
-async def test_two_pools_share_one_quota(brokers: str, prefix: str, tmp_path: Path) -> None:
+async def test_two_pools_share_one_quota(
+    brokers: str, prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     deployment = Deployment(brokers, prefix, tmp_path, worker=REAL_WORKER)
     sharing, admitted = Sharing(deployment), Counter[str]()
     try:
@@ -96,6 +101,9 @@ async def test_two_pools_share_one_quota(brokers: str, prefix: str, tmp_path: Pa
             await spend(gateway, admitted, QUOTA, 60)
         given = await ceilings(deployment)
         bodies = [entry.body for entry in await deployment.journal()]
+        settings = Settings(brokers=brokers, topic_prefix=prefix)
+        await asyncio.to_thread(get_quotas.run, settings, "chat", "json")
+        shown = json.loads(capsys.readouterr().out)
     finally:
         sharing.child.kill()
         await deployment.stop()
@@ -104,6 +112,8 @@ async def test_two_pools_share_one_quota(brokers: str, prefix: str, tmp_path: Pa
     assert sum(given.values()) <= QUOTA
     assert sum(admitted.values()) >= 0.85 * QUOTA
     assert all(admitted[pool] > 0 for pool in POOLS)
+    assert [(row["tenant"], row["quota_tokens"]) for row in shown] == [("acme", given["chat"])]
+    assert 0 < shown[0]["spent_tokens"] <= admitted["chat"]  # the last reports came after it
     windows = {
         window
         for body in bodies

@@ -72,6 +72,13 @@ def _revoke(change: Change) -> str:
     )
 
 
+def _quota(change: Change) -> str:
+    names = named([*change.lost, *change.gained])
+    if change.lost and change.gained:
+        names = f"from {named(change.lost)} to {named(change.gained)}"
+    return f"{change.why}: {names}, {figures.count(change.amount)} tokens"
+
+
 def _rate(milli: str) -> str:
     return figures.rate(int(milli)) if milli.lstrip("-").isdigit() else milli
 
@@ -85,4 +92,5 @@ SENTENCES: Mapping[str, Callable[[Change], str]] = {
     "floors": _floors,
     "reclaim": _reclaim,
     "revoke": _revoke,
+    "quota": _quota,
 }

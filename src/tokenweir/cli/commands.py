@@ -76,7 +76,7 @@ def apply(settings: Any, **given: Any) -> int:
 
 @tokenweir.group()
 def get() -> None:
-    """Show pools, tenants or leases as they are now."""
+    """Show pools, tenants, quotas or leases as they are now."""
 
 
 @get.command()
@@ -116,6 +116,25 @@ def tenants(settings: Any, **given: Any) -> None:
     from tokenweir.cli import get_tenants
 
     get_tenants.run(settings, **given)
+
+
+@get.command()
+@POOL
+@OUTPUT
+@connected("brokers")
+def quotas(settings: Any, **given: Any) -> None:
+    """Show what is spent of the quotas that are in use.
+
+    USER is - for the tenant as a whole, and * for what each user may spend that has not been seen.
+    GIVEN is what all gateways together may have spent.
+
+    \b
+    Example:
+      tokenweir get quotas --pool chat
+    """
+    from tokenweir.cli import get_quotas
+
+    get_quotas.run(settings, **given)
 
 
 @get.command()

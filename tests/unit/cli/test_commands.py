@@ -18,6 +18,7 @@ COMMANDS = (
     "dead-letters resend",
     "get pools",
     "get tenants",
+    "get quotas",
     "get leases",
     "tail",
     "sql",
