@@ -27,7 +27,7 @@ from tokenweir.core.rations import capped
 from tokenweir.core.reclaim import loans
 from tokenweir.core.revoke import in_flight, is_revoked, revoked
 from tokenweir.core.smooth import debt, decay
-from tokenweir.core.terms import ELASTIC, Bools, Ints, Terms
+from tokenweir.core.terms import Bools, Ints, Terms, standing
 from tokenweir.core.tier import next_tier, restarted
 from tokenweir.core.tuning import limited, tune
 from tokenweir.core.weights import weights
@@ -231,7 +231,7 @@ def _remember(pool: Pool, now: Situation, verdict: Verdict, skipped: int) -> Non
     served = np.minimum(granted.grant, now.wanted)
     gain = now.spec.debt_gain
     owed = decay(debt(tally.debt, now.wanted, served, now.terms.baseline, gain), gain, skipped)
-    tally.debt = np.where(now.terms.of_class(ELASTIC, ELASTIC), owed, 0)
+    tally.debt = owed * standing(now.terms).elastic
     tally.grant, tally.floor, tally.borrowed = granted.grant, granted.floor, granted.borrowed
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from tokenweir.core import ONE
 from tokenweir.core.reclaim import Loans, no_loans
 from tokenweir.core.share import share
-from tokenweir.core.terms import DEDICATED, ELASTIC, GUARANTEED, Ints, Terms
+from tokenweir.core.terms import Ints, Terms, standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +34,13 @@ def floors(
     weight; where the core's do not, guaranteed ones shrink in proportion, then dedicated ones.
     An elastic floor that comes back grows into what `loans` lets it take from borrowers.
     """
-    dedicated = np.where(terms.of_class(DEDICATED) & ~terms.suspended, terms.baseline, 0)
-    guaranteed = np.where(
-        terms.of_class(GUARANTEED, GUARANTEED) & ~terms.suspended, terms.baseline, 0
-    )
-    dedicated = fit(available, dedicated)
-    guaranteed = fit(available - int(dedicated.sum()), guaranteed)
+    stands = standing(terms)
+    elastic = stands.elastic_floor
+    dedicated = fit(available, stands.dedicated_floor)
+    guaranteed = fit(available - int(dedicated.sum()), stands.guaranteed_floor)
     core = dedicated + np.minimum(guaranteed, demand)
     idle = dedicated + guaranteed - core
     lent = np.minimum(idle * alpha // ONE, terms.lend_cap)
-    elastic = np.where(terms.of_class(ELASTIC, ELASTIC) & ~terms.suspended, terms.baseline, 0)
     left = max(available - int(core.sum()) - int((idle - lent).sum()), 0)
     loans = no_loans(len(demand)) if loans is None else loans
     asked, kept = _returned(left, demand, weight, elastic, terms, loans)
@@ -69,7 +66,7 @@ def _returned(
     before = np.minimum(asked, loans.floor)
     if not (asked > before).any():
         return asked, np.zeros_like(asked)
-    unmet = np.clip(demand - terms.baseline, 0, terms.borrow_cap)
+    unmet = np.minimum(np.maximum(demand - terms.baseline, 0), terms.borrow_cap)
     kept = np.where(terms.suspended, 0, np.minimum(loans.kept, unmet))
     kept = fit(left - int(before.sum()), kept)
     rest = left - int(before.sum()) - int(kept.sum())

@@ -9,7 +9,7 @@ from tokenweir.core.actions import FLOOR_ONLY, LIMIT, NONE, REFUSE
 from tokenweir.core.floors import Floors, floors
 from tokenweir.core.reclaim import Loans
 from tokenweir.core.share import share
-from tokenweir.core.terms import UNLIMITED, Bools, Ints, Terms
+from tokenweir.core.terms import UNLIMITED, Bools, Ints, Terms, standing
 from tokenweir.records.spec import RANK, PoolSpec
 
 
@@ -42,22 +42,26 @@ def grants(
     kept = floors(available, demand, weight, terms, spec.alpha, loans)
     unlent = kept.idle - kept.lent
     free = max(available - int(kept.floor.sum()) - int(unlent.sum()), 0)
-    may_borrow = (action < FLOOR_ONLY) & ~terms.suspended
-    unmet = np.where(may_borrow, np.clip(demand - kept.floor, 0, terms.borrow_cap), 0)
+    stands, is_held_back = standing(terms), bool(action.any())
+    may_borrow = stands.open & (action < FLOOR_ONLY) if is_held_back else stands.open
+    unmet = np.minimum(np.maximum(demand - kept.floor, 0), terms.borrow_cap) * may_borrow
     # An owner that was there lately holds what is kept for it; that of others waits for them.
-    held = np.where(seen & (action == NONE), unlent, 0)
+    here = seen & (action == NONE) if is_held_back else seen
+    held = unlent * here
     caps = _class_caps(spec, terms, kept, held, free, capacity)
     wanted = _within(caps, unmet, weight, terms)
     loan = np.minimum(kept.kept, wanted)
     borrowed = loan + share(free - int(loan.sum()), weight, wanted - loan, carry)
-    borrowed = np.where(action == LIMIT, borrowed // 2, borrowed)
+    if is_held_back:
+        borrowed = np.where(action == LIMIT, borrowed // 2, borrowed)
     grant = kept.floor + borrowed + held
-    room = np.minimum(terms.baseline + terms.borrow_cap, UNLIMITED) - grant
-    room = np.where(seen & (action == NONE) & ~terms.suspended, np.maximum(room, 0), 0)
+    room = np.maximum(stands.most - grant, 0) * (here & stands.open)
     rest = free - int(borrowed.sum())
     taken = {rank: cap - _of(terms, rank, borrowed) for rank, cap in caps.items()}
     headroom = share(rest, weight, _within(taken, np.minimum(room, rest), weight, terms))
-    grant = np.where(action == REFUSE, 0, grant + headroom)
+    grant = grant + headroom
+    if is_held_back:
+        grant = np.where(action == REFUSE, 0, grant)
     return Grants(kept.floor, borrowed, grant)
 
 

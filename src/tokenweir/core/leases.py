@@ -12,9 +12,9 @@ import numpy as np
 from tokenweir.core.issued import given, newest, remember, renewable, restated
 from tokenweir.core.occupancy import Occupancy, by_class, limits
 from tokenweir.core.occupancy import held as occupancy_held
-from tokenweir.core.pool import Gateway, Issue, Pool
+from tokenweir.core.pool import Gateway, Issue, Pool, stacked
 from tokenweir.core.share import split
-from tokenweir.core.terms import Ints
+from tokenweir.core.terms import Ints, standing
 from tokenweir.records.spec import PoolSpec
 
 
@@ -44,12 +44,20 @@ def lease(
     gateways = [pool.gateways[name] for name in sorted(pool.gateways)]
     held = given(gateways, len(grant), at_ms)
     live = np.array([renewable(gateway, spec, at_ms) for gateway in gateways], dtype=np.bool_)
-    wanted = _wanted(gateways, live, grant, pots)
+    most = np.append(grant, pots)
+    wanted = _wanted(gateways, live, most)
     rates = np.minimum(wanted, held.rates)
-    if int(held.rates.sum()) > ceiling:
+    total = held.rates.sum(axis=0)
+    free = ceiling - int(total.sum())
+    if free < 0:
         rates = _shrunk(rates, gateways, live, pool, weight, ceiling, at_ms)
-    rates[live] += _growth(wanted, held.rates, live, pool, grant, weight, pots, ceiling)[live]
-    floors = _floors(rates[:, :-1], held.floors, live, pool)
+    # What can be added: within each grant, and all within the ceiling (L3).
+    more = np.maximum(wanted - held.rates, 0)
+    growth = np.minimum(more.sum(axis=0), np.maximum(most - total, 0))
+    if int(growth.sum()) > max(free, 0):
+        growth = by_class(growth, max(free, 0), pool.terms.rank, weight)
+    rates += _parts(growth, more)
+    floors = _floors(rates[:, :-1], held.floors, pool)
     occupied = np.zeros((len(gateways), len(occupancies), len(grant) + 1), dtype=np.int64)
     for kind, granted in enumerate(occupancies):
         if granted is not None:
@@ -73,38 +81,19 @@ def lease(
             continue
         issues[gateway.name] = issue
         remember(gateway, issue)
-    after = np.maximum(held.rates, np.where(live[:, None], rates, 0))
+    after = np.maximum(held.rates, rates)
     return Leased(issues, after[:, :-1].sum(axis=0), after.sum(axis=1))
 
 
-def _wanted(gateways: Sequence[Gateway], live: np.ndarray, grant: Ints, pots: int) -> Ints:
-    wanted = np.zeros((len(gateways), len(grant) + 1), dtype=np.int64)
-    keys = [gateway.demand for gateway, is_live in zip(gateways, live, strict=True) if is_live]
-    if keys:
-        wanted[live, :-1] = split(grant, np.stack(keys))
-        each = split(np.array([pots], dtype=np.int64), np.ones((len(keys), 1), dtype=np.int64))
-        wanted[live, -1] = each[:, 0]
+def _wanted(gateways: Sequence[Gateway], live: np.ndarray, most: Ints) -> Ints:
+    """The grants, split by demand over the live gateways, and the pots in equal parts."""
+    wanted = np.zeros((len(gateways), len(most)), dtype=np.int64)
+    demand = [gateway.demand for gateway, is_live in zip(gateways, live, strict=True) if is_live]
+    if demand:
+        keys = np.ones((len(demand), len(most)), dtype=np.int64)
+        keys[:, :-1] = stacked(demand, len(most) - 1)
+        wanted[live] = split(most, keys)
     return wanted
-
-
-def _growth(
-    wanted: Ints,
-    held: Ints,
-    live: np.ndarray,
-    pool: Pool,
-    grant: Ints,
-    weight: Ints,
-    pots: int,
-    ceiling: int,
-) -> Ints:
-    """What can be added to what is held: within each grant, and all within the ceiling (L3)."""
-    more = np.where(live[:, None], np.maximum(wanted - held, 0), 0)
-    limits = np.append(grant, pots)
-    growth = np.minimum(more.sum(axis=0), np.maximum(limits - held.sum(axis=0), 0))
-    free = max(ceiling - int(held.sum()), 0)
-    if int(growth.sum()) > free:
-        growth = by_class(growth, free, pool.terms.rank, weight)
-    return _parts(growth, more)
 
 
 def _shrunk(
@@ -147,14 +136,10 @@ def _occupied(
     return limits(gateways, kind, live, given, granted, weight, pool.terms.rank)
 
 
-def _floors(rates: Ints, held: Ints, live: np.ndarray, pool: Pool) -> Ints:
+def _floors(rates: Ints, held: Ints, pool: Pool) -> Ints:
     """The part of each rate that outlives its lease; a tenant's add up to its baseline (L1)."""
-    terms = pool.terms
-    baseline = np.where(terms.floor_on_silence & ~terms.suspended, terms.baseline, 0)
-    wanted = np.zeros_like(rates)
-    if live.any():
-        total = rates[live].sum(axis=0)
-        wanted[live] = np.minimum(split(np.minimum(baseline, total), rates[live]), rates[live])
+    baseline = standing(pool.terms).lasting_floor
+    wanted = np.minimum(split(np.minimum(baseline, rates.sum(axis=0)), rates), rates)
     floors = np.minimum(wanted, held)
     more = wanted - floors
     growth = np.minimum(more.sum(axis=0), np.maximum(baseline - held.sum(axis=0), 0))

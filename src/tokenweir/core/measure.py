@@ -9,7 +9,7 @@ from tokenweir.core import ONE
 from tokenweir.core.breaker import ended
 from tokenweir.core.pool import GAUGES, Pool, stacked
 from tokenweir.core.smooth import decay, smooth
-from tokenweir.core.terms import ELASTIC, MIB, Ints
+from tokenweir.core.terms import MIB, Ints, standing
 from tokenweir.core.tuning import count
 from tokenweir.core.window import (
     BUDGET_KV,
@@ -82,7 +82,7 @@ def measure(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Measures:
     tokens, flows = covered(pool.window, at_ms, spec.window_s)
     # A correction of what has left the window is no credit.
     used = np.maximum(tokens, 0)
-    firm, all_ = int(used[pool.terms.rank >= ELASTIC].sum()), int(used.sum())
+    firm, all_ = int((used * standing(pool.terms).firm).sum()), int(used.sum())
     sequences, kv = _occupancy(pool, spec, gauges, queued, skipped)
     integrals: list[int] = flows.tolist()
     return Measures(
@@ -124,7 +124,7 @@ def flow(pool: Pool, until_ms: int) -> None:
 
 def _flow_rates(pool: Pool) -> Ints:
     """The rates of the window's flows as they stand now, a millisecond; shape (7,)."""
-    firm = pool.terms.rank >= ELASTIC
+    firm = standing(pool.terms).firm
     rates = np.zeros(7, dtype=np.int64)
     capacity = pool.capacity
     rates[BUDGET_TOKENS] = capacity.tokens_per_s // 1000
@@ -133,7 +133,7 @@ def _flow_rates(pool: Pool) -> Ints:
     if pool.gateways:
         parts = [gateway.gauges[SEQUENCES:HELD] for gateway in pool.gateways.values()]
         occupied = stacked(parts, 2, len(firm))
-        inside = occupied[:, :, firm].sum(axis=2)
+        inside = (occupied * firm).sum(axis=2)
         outside = occupied.sum(axis=2) - inside
         rates[[FIRM_SEQUENCES, FIRM_KV]] = (inside // UNITS).sum(axis=0)
         rates[[LENT_SEQUENCES, LENT_KV]] = (outside // UNITS).sum(axis=0)

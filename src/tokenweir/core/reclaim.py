@@ -10,7 +10,7 @@ import numpy as np
 
 from tokenweir.core import ONE
 from tokenweir.core.tally import Tally
-from tokenweir.core.terms import ELASTIC, Ints, Terms
+from tokenweir.core.terms import Ints, Terms, standing
 from tokenweir.records.spec import ReclaimTerms
 
 
@@ -35,7 +35,7 @@ def loans(tally: Tally, terms: Terms, reclaim: ReclaimTerms, before_ms: int, at_
     rests |= at_ms - tally.gained_ms < reclaim.cool_down_ms
     remainder = tally.borrowed - tally.borrowed * reclaim.beta // ONE
     kept = np.where(rests, tally.borrowed, remainder)
-    return Loans(tally.borrowed, tally.floor, np.where(terms.of_class(ELASTIC), kept, 0))
+    return Loans(tally.borrowed, tally.floor, kept * standing(terms).firm)
 
 
 def no_loans(tenants: int) -> Loans:

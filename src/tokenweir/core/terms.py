@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ UNLIMITED = 10**13
 MIB = 2**20  # KV bytes are counted in these, so that products stay within 64 bits
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Terms:
     """Arrays of shape (tenants,); rates in milli-tokens/s, ratios in millionths."""
 
@@ -49,6 +50,40 @@ class Terms:
     def of_class(self, least: int, most: int = DEDICATED) -> Bools:
         """Which tenants' class lies from rank `least` to rank `most`, both included."""
         return (self.rank >= least) & (self.rank <= most)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What follows from terms alone, so that not every decision computes it; shapes (tenants,)."""
+
+    open: Bools  # not suspended
+    firm: Bools  # elastic, guaranteed and dedicated
+    elastic: Bools
+    dedicated_floor: Ints  # the baselines of those who are not suspended
+    guaranteed_floor: Ints
+    elastic_floor: Ints
+    lasting_floor: Ints  # of those whose floor outlives the lease
+    most: Ints  # baseline and borrow cap together
+
+
+@lru_cache(maxsize=64)
+def standing(terms: Terms) -> Standing:
+    """What follows from these terms."""
+    open_ = ~terms.suspended
+
+    def floor(inside: Bools) -> Ints:
+        return np.where(inside & open_, terms.baseline, 0)
+
+    return Standing(
+        open=open_,
+        firm=terms.of_class(ELASTIC),
+        elastic=terms.of_class(ELASTIC, ELASTIC),
+        dedicated_floor=floor(terms.of_class(DEDICATED)),
+        guaranteed_floor=floor(terms.of_class(GUARANTEED, GUARANTEED)),
+        elastic_floor=floor(terms.of_class(ELASTIC, ELASTIC)),
+        lasting_floor=floor(terms.floor_on_silence),
+        most=np.minimum(terms.baseline + terms.borrow_cap, UNLIMITED),
+    )
 
 
 NOBODY = Entitlement(UNKNOWN, "spot", False, 0, None, None, None, 1000, None, {})
