@@ -90,7 +90,8 @@ def _closed(
     closed_ms = at_ms - state.since_ms
     # What stayed closed for as long as its last cool-off begins anew.
     last_ms = 0 if closed_ms >= state.cool_off_ms else state.cool_off_ms
-    state = replace(state, above=above, cool_off_ms=last_ms)
+    if (above, last_ms) != (state.above, state.cool_off_ms):
+        state = replace(state, above=above, cool_off_ms=last_ms)
     if above >= tiers.rise and closed_ms >= tiers.dwell_ms:
         return _opened(state, terms, at_ms)
     return state

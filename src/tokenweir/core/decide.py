@@ -191,6 +191,8 @@ def _granted(pool: Pool, now: Situation, budget: Budget, at_ms: int) -> tuple[Gr
         budget.capacity,
         loans(pool.tally, now.terms, now.spec.reclaim, pool.boundary_ms, at_ms),
     )
+    if pool.breaker.breaker == "closed":
+        return granted, 0
     free = budget.available - int(granted.grant.sum())
     probe = probe_rate(pool.breaker.breaker, now.spec.breaker, budget.capacity, free)
     more = probes(probe, now.wanted, granted.grant, now.weight, now.terms, now.probing)
@@ -209,6 +211,8 @@ def _places(pool: Pool, now: Situation, probe: int) -> tuple[Occupancy | None, .
 
 def _stopped(pool: Pool, now: Situation, granted: Grants, pressed: bool) -> Bools:
     """Whose running work this decision stops."""
+    if not standing(now.terms).preemptible:
+        return np.zeros_like(now.stopped)
     gauges = [gateway.gauges for gateway in pool.gateways.values()]
     stopped = revoked(
         now.terms,
@@ -224,7 +228,8 @@ def _stopped(pool: Pool, now: Situation, granted: Grants, pressed: bool) -> Bool
 def _remember(pool: Pool, now: Situation, verdict: Verdict, skipped: int) -> None:
     """Keep what the next decision needs of this one."""
     tally, granted = pool.tally, verdict.grants
-    tally.revoked_ms[verdict.revoked] = verdict.at_ms + now.spec.reclaim.resume_ms
+    if verdict.revoked.any():
+        tally.revoked_ms[verdict.revoked] = verdict.at_ms + now.spec.reclaim.resume_ms
     if verdict.taken.any() and verdict.grown.any():
         tally.lost_ms[verdict.taken > 0] = verdict.at_ms
         tally.gained_ms[verdict.grown > 0] = verdict.at_ms

@@ -4,7 +4,7 @@ import numpy as np
 
 from tokenweir.core.decide import Verdict
 from tokenweir.core.occupancy import KV, SEQUENCES, UNIT
-from tokenweir.core.pool import Pool
+from tokenweir.core.pool import Pool, stacked
 from tokenweir.core.terms import Bools, Ints
 from tokenweir.records.journal import GatewayFigures, TenantFigures
 from tokenweir.records.spec import CLASSES
@@ -14,33 +14,32 @@ def tenant_figures(pool: Pool, verdict: Verdict) -> TenantFigures:
     """What the decision was taken on, for every tenant that is not idle."""
     measures, granted, tally, terms = verdict.measures, verdict.grants, pool.tally, pool.terms
     shown = np.flatnonzero(_active(pool, verdict))
-
-    def column(values: Ints) -> list[int]:
-        listed: list[int] = values[shown].tolist()
-        return listed
-
     refused_tokens = np.zeros(len(terms.names), dtype=np.int64)
     for gateway in pool.gateways.values():
         refused_tokens += gateway.refused
+    columns = {
+        "baseline": terms.baseline,
+        "demand": measures.demand,
+        "rate": tally.rate,
+        "used": measures.used,
+        "weight": verdict.weight,
+        "floor": granted.floor,
+        "grant": granted.grant,
+        "leased": verdict.leased.given,
+        "debt": tally.debt,
+        "refused": tally.refused,
+        "refused_tokens": refused_tokens,
+        "queued": measures.queued,
+        "spent": measures.spent,
+        "borrowed": granted.borrowed,
+    }
+    figures = stacked([*columns.values()], len(terms.names))[:, shown].tolist()
     return TenantFigures(
         tenant=[terms.names[place] for place in shown.tolist()],
         service_class=[CLASSES[rank] for rank in terms.rank[shown].tolist()],
-        baseline=column(terms.baseline),
-        demand=column(measures.demand),
-        rate=column(tally.rate),
-        used=column(measures.used),
-        weight=column(verdict.weight),
-        floor=column(granted.floor),
-        grant=column(granted.grant),
-        leased=column(verdict.leased.given),
-        debt=column(tally.debt),
-        refused=column(tally.refused),
-        refused_tokens=column(refused_tokens),
-        queued=column(measures.queued),
-        spent=column(measures.spent),
-        borrowed=column(granted.borrowed),
         sequences=_occupied(verdict, SEQUENCES, shown),
         kv_bytes=_occupied(verdict, KV, shown),
+        **dict(zip(columns, figures, strict=True)),
     )
 
 

@@ -130,7 +130,7 @@ def _lasting(issued: Sequence[Issue], at_ms: int) -> list[Issue]:
     What began under them may run still, and later than the newest report: so limits of sequences
     and KV bytes bind until the gateway obeys newer ones.
     """
-    if at_ms < max((issue.expires_ms for issue in issued), default=0):
+    if any(at_ms < issue.expires_ms for issue in issued):
         return [*issued]
     if at_ms < max((issue.floor_expires_ms for issue in issued), default=0):
         return [replace(issue, rates=issue.floors, pot=0) for issue in issued]

@@ -43,7 +43,8 @@ def lease(
     """
     gateways = [pool.gateways[name] for name in sorted(pool.gateways)]
     held = given(gateways, len(grant), at_ms)
-    live = np.array([renewable(gateway, spec, at_ms) for gateway in gateways], dtype=np.bool_)
+    is_live = [renewable(gateway, spec, at_ms) for gateway in gateways]
+    live = np.array(is_live, dtype=np.bool_)
     most = np.append(grant, pots)
     wanted = _wanted(gateways, live, most)
     rates = np.minimum(wanted, held.rates)
@@ -63,17 +64,18 @@ def lease(
         if granted is not None:
             occupied[:, kind] = _occupied(kind, granted, gateways, live, pool, spec, weight, at_ms)
     issues = {}
+    pot, pot_occupied = rates[:, -1].tolist(), occupied[:, :, -1].tolist()
     for row, gateway in enumerate(gateways):
-        if live[row]:
+        if is_live[row]:
             issue = Issue(
                 at_ms,
                 at_ms + spec.lease_ms,
                 at_ms + spec.floor_ms,
                 rates[row, :-1],
                 floors[row],
-                int(rates[row, -1]),
+                pot[row],
                 occupied[row, :, :-1],
-                (int(occupied[row, 0, -1]), int(occupied[row, 1, -1])),
+                (pot_occupied[row][0], pot_occupied[row][1]),
             )
         elif gateway.reported and not gateway.closed:
             issue = restated(gateway, at_ms, len(grant))

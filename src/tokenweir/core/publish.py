@@ -230,8 +230,9 @@ def _close(pool: Pool, at_ms: int) -> None:
     pool.tally.waits[:] = 0
     pool.tally.ended[:] = 0
     pool.tally.failed[:] = 0
-    for gateway in pool.gateways.values():
+    nothing = np.zeros((2, len(pool.gateways), len(pool.terms.names)), dtype=np.int64)
+    for gateway, gateway.spent, gateway.refused in zip(
+        pool.gateways.values(), *nothing, strict=True
+    ):
         gateway.reported = False
-        gateway.spent[:] = 0
-        gateway.refused[:] = 0
-        gateway.held[:] = gateway.gauges[3]
+        gateway.held = gateway.gauges[3].copy()

@@ -59,6 +59,7 @@ class Standing:
     open: Bools  # not suspended
     firm: Bools  # elastic, guaranteed and dedicated
     elastic: Bools
+    preemptible: bool  # whether there are any
     dedicated_floor: Ints  # the baselines of those who are not suspended
     guaranteed_floor: Ints
     elastic_floor: Ints
@@ -78,6 +79,7 @@ def standing(terms: Terms) -> Standing:
         open=open_,
         firm=terms.of_class(ELASTIC),
         elastic=terms.of_class(ELASTIC, ELASTIC),
+        preemptible=bool((terms.rank == PREEMPTIBLE).any()),
         dedicated_floor=floor(terms.of_class(DEDICATED)),
         guaranteed_floor=floor(terms.of_class(GUARANTEED, GUARANTEED)),
         elastic_floor=floor(terms.of_class(ELASTIC, ELASTIC)),

@@ -37,7 +37,9 @@ def next_tier(state: TierState, level: int, terms: TierTerms, at_ms: int) -> Tie
         _since(since_ms, at_ms) if level < threshold - terms.margin else -1
         for since_ms, threshold in zip(state.below_since_ms, thresholds, strict=True)
     )
-    counted = replace(state, above=above, below_since_ms=below)
+    counted = state
+    if (above, below) != (state.above, state.below_since_ms):
+        counted = replace(state, above=above, below_since_ms=below)
     return _risen(counted, terms, at_ms) or _fallen(counted, terms, at_ms)
 
 
@@ -67,6 +69,8 @@ def _fallen(state: TierState, terms: TierTerms, at_ms: int) -> TierState:
         return state
     while now > 0 and 0 <= state.below_since_ms[now - 1] <= at_ms - terms.dwell_ms:
         now -= 1
+    if now == was:
+        return state
     fell = tuple(at_ms if now < place <= was else ms for place, ms in enumerate(state.fell_ms, 1))
     return replace(state, tier=TIERS[now], fell_ms=fell)
 
