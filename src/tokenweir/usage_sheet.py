@@ -107,37 +107,34 @@ class _Numbers:
 
 
 class _Arrays:
-    """Where the arrays that are not empty lie, by lists of the same length."""
+    """Where the arrays that are not empty lie."""
 
     def __init__(self) -> None:
-        self.begins: list[int] = []  # the first number
-        self.counts: list[int] = []  # how many there are
-        self.told: list[int] = []  # what must stand before the first one; 0: no matter what
-        self.places: list[int] = []  # where they go in the table
+        self.begins: list[int] = []  # the first number of each
+        self.which = bytearray()  # and its row in the table
+        self.found: list[int] = []  # how many of them each report has
+        self.behind: list[int] = []  # the number behind a report's last one
 
-    def walk(self, last: bytes, at: int, rows: int, before: int, total: int) -> int:
-        """Go through a report's arrays by their lengths; the place of the number behind them."""
-        begins, found = self.begins, len(self.begins)
+    def walk(self, last: bytes, at: int, rows: int) -> None:
+        """Go through a report's arrays by their lengths."""
+        begin, which, before = self.begins.append, self.which.append, len(self.begins)
         if rows:
-            begins.append(at)
-            self.places.append(before)
+            begin(at)
+            which(0)
             at += rows + 1
             if not last[at]:  # rows without users
                 raise _Odd
         for array in range(1, ARRAYS):
             if last[at]:
-                begins.append(at + 1)
-                self.places.append(array * total + before)
+                begin(at + 1)
+                which(array)
                 at += rows + 2
             else:
                 at += 1
-        found = len(begins) - found
-        self.counts += [rows] * found
-        if rows:  # the count of the first was read before
-            self.told += [0, *[rows] * (found - 1)]
-        elif found:
+        self.found.append(len(self.begins) - before)
+        self.behind.append(at)
+        if not rows and self.found[-1]:
             raise _Odd
-        return at
 
 
 def read_sheet(pool: str, messages: Sequence[Message]) -> Sheet | None:
@@ -173,25 +170,24 @@ def _sheet(reader: _Reader) -> Sheet:
 
 def _table(numbers: _Numbers, rows: Sequence[int], blocks: Sequence[int]) -> Ints:
     """All arrays as rows of one table, those of the tenants and users first."""
-    arrays, total, before = _Arrays(), sum(rows), 0
-    behind = []
+    arrays, total = _Arrays(), sum(rows)
     for first, of_report in zip(numbers.firsts, rows, strict=True):
-        behind.append(arrays.walk(numbers.last, first, of_report, before, total))
-        before += of_report
-    begin, count, told, place = (
-        np.array(column, dtype=np.int64)
-        for column in (arrays.begins, arrays.counts, arrays.told, arrays.places)
-    )
-    sizes = numbers.read(np.array(behind, dtype=np.int64))
+        arrays.walk(numbers.last, first, of_report)
+    begin, behind = (np.array(each, dtype=np.int64) for each in (arrays.begins, arrays.behind))
+    begins_at = np.cumsum(rows) - rows  # a report's first row
+    count, before = np.repeat([rows, begins_at], arrays.found, axis=1)
+    place = np.frombuffer(arrays.which, dtype=np.uint8) * np.int64(total) + before
+    inside = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+    asked = (np.repeat(begin, count) + inside, begin - 1, begin + count, behind)
+    found = numbers.read(np.concatenate(asked))
+    items, told, ends, sizes = np.split(found, np.cumsum([len(part) for part in asked[:-1]]))
+    # The first array's length was read before, and anything may stand in front of it.
+    told[place < total] = count[place < total]
+    # Behind an array's numbers comes a 0, or else another block of them.
+    if (told != count).any() or ends.any():
+        raise _Odd
     if (numbers.ends[behind] + sizes != numbers.stops + blocks).any():
         raise _Odd
-    if ((numbers.read(begin - 1) != told) & (told > 0)).any():
-        raise _Odd
-    if numbers.read(begin + count).any():  # another block of numbers
-        raise _Odd
     table = np.zeros((ARRAYS, total), dtype=np.int64)
-    inside = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-    table.reshape(-1)[np.repeat(place, count) + inside] = numbers.read(
-        np.repeat(begin, count) + inside
-    )
+    table.reshape(-1)[np.repeat(place, count) + inside] = items
     return table

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +45,8 @@ class Terms:
 
     def find(self, names: Sequence[str]) -> Ints:
         """The positions of `names`; those that no spec knows share one."""
-        get, unknown = self.index.get, self.unknown
-        return np.array([get(name, unknown) for name in names], dtype=np.int64)
+        places = map(self.index.get, names, repeat(self.unknown))
+        return np.fromiter(places, dtype=np.int64, count=len(names))
 
     def of_class(self, least: int, most: int = DEDICATED) -> Bools:
         """Which tenants' class lies from rank `least` to rank `most`, both included."""

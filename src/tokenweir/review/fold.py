@@ -99,7 +99,9 @@ class PoolFold:
         """Whether it reaches no boundary and no second that the first of a run does not reach."""
         if message.key != self.key or len(run) >= self.most:
             return len(run) < self.most
-        first = next((other for other in run if other.key == self.key), None)
+        first: Message | None = run[0]
+        if run[0].key != self.key:
+            first = next((other for other in run if other.key == self.key), None)
         spec = self.pool.spec
         if first is None:
             return True
@@ -108,8 +110,9 @@ class PoolFold:
         reached_ms = max(self.pool.clock_ms, first.append_ms)
         if message.append_ms <= reached_ms:
             return True
-        grids = (1000, spec.interval_ms)
-        return all(message.append_ms // grid == reached_ms // grid for grid in grids)
+        if message.append_ms // 1000 != reached_ms // 1000:
+            return False
+        return message.append_ms // spec.interval_ms == reached_ms // spec.interval_ms
 
     def sheet(self, run: Sequence[Message]) -> tuple[Message, Sheet] | None:
         """The reports of a run, and the first of them; None when it is folded one by one."""

@@ -54,7 +54,7 @@ class Outcome:
         return self.difference is None and not self.alarms
 
 
-async def replay(log: PoolLog, span: Span, told: Told = lambda _: None) -> Outcome:
+async def replay(log: PoolLog, span: Span, told: Told | None = None) -> Outcome:
     """Fold the log from the nearest snapshot through the range, and compare.
 
     Raises `BadInput` when there is nothing to begin with; errors of reading pass through.
@@ -72,7 +72,12 @@ async def replay(log: PoolLog, span: Span, told: Told = lambda _: None) -> Outco
 
 
 async def _replay(
-    log: PoolLog, span: Span, begun: Begun, letters: Mapping[int, Letter], told: Told, most: int
+    log: PoolLog,
+    span: Span,
+    begun: Begun,
+    letters: Mapping[int, Letter],
+    told: Told | None,
+    most: int,
 ) -> Outcome:
     pool, mark, missed = begun.pool, begun.mark, _missed(begun, span)
     entries = log.journal(mark.position)
@@ -84,8 +89,9 @@ async def _replay(
         async for run in runs(fold, span, found):
             taken = await _take(fold, comparison, run)
             messages += taken
-            for message in run[:taken]:
-                told(progress_of(begun, span, message))
+            if told is not None:
+                for message in run[:taken]:
+                    told(progress_of(begun, span, message))
             if comparison.is_over:
                 break
         if span.is_open and comparison.difference is None:
