@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tokenweir.records.control import Barred, ControlDecision, GatewayLeases, Roster
+from tokenweir.records.spec import UNKNOWN
 from tokenweir.records.usage import UsageReport
 
 ControlRecord = ControlDecision | GatewayLeases | Roster | Barred
@@ -131,8 +132,12 @@ class ModelGateway:
     def may_run(self, now_ms: int) -> int:
         """Sequences that may run here now: those that do, and what the limits still let in."""
         limits = self.limits(now_ms)
-        names = {*limits, *self.running}
-        tenants = sum(max(limits.get(n, 0), len(self.running.get(n, ()))) for n in names)
+        known = {*self._column("sequences"), *(self.roster.tenant if self.roster else ())}
+        runs: dict[str, int] = {}
+        for name, ends in self.running.items():  # who has left the roster is one of the unknown
+            who = name if name in known else UNKNOWN
+            runs[who] = runs.get(who, 0) + len(ends)
+        tenants = sum(max(limits.get(n, 0), runs.get(n, 0)) for n in {*limits, *runs})
         first = self.obeyed[0] if self.obeyed else None
         time = self.clock.at(now_ms)
         open_ = first is not None and not self.closed and time is not None

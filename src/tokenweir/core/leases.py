@@ -134,7 +134,7 @@ def _occupied(
     weight: Ints,
     at_ms: int,
 ) -> Ints:
-    given = occupancy_held(gateways, kind, pool.terms, spec.longest_request_ms, at_ms)
+    given = occupancy_held(gateways, kind, len(pool.terms.names), spec.longest_request_ms, at_ms)
     return limits(gateways, kind, live, given, granted, weight, pool.terms.rank)
 
 

@@ -83,66 +83,51 @@ def _terms(terms: Terms, kind: int) -> Terms:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What gateways may occupy by what was issued, or do (L2)."""
-
-    most: Ints
-    beside: Ints  # of it, what runs and is no part of any limit
-
-
-def held(gateways: Sequence[Gateway], kind: int, terms: Terms, longest_ms: int, at_ms: int) -> Held:
+def held(gateways: Sequence[Gateway], kind: int, tenants: int, longest_ms: int, at_ms: int) -> Ints:
     """The most that may be occupied at each gateway by what was issued, or is (L2).
 
     The largest limit issued since `applied`; a request that began at its very end may run for the
     longest time that the spec allows. Where a floor goes on, so do the requests that it lets in.
-    Among those whom no spec knows are tenants that have left it: what these still run is no part of
-    the limit that the others have.
+    Tenants that left the spec are among the unknown, here and at the gateways.
     """
-    most = np.zeros((len(gateways), len(terms.names) + 1), dtype=np.int64)
-    beside = np.zeros_like(most)
+    most = np.zeros((len(gateways), tenants + 1), dtype=np.int64)
     for row, gateway in enumerate(gateways):
-        lasts = at_ms - gateway.seen_ms < longest_ms
-        runs = -(-gateway.gauges[GAUGE[kind]] // UNIT[kind]) * lasts
-        issued = np.zeros_like(runs)
+        if at_ms - gateway.seen_ms < longest_ms:
+            most[row, :-1] = -(-gateway.gauges[GAUGE[kind]] // UNIT[kind])
         leases = at_ms < longest_ms + max((i.expires_ms for i in gateway.issued), default=0)
         floors = at_ms < longest_ms + max((i.floor_expires_ms for i in gateway.issued), default=0)
         for issue in gateway.issued:
             binds = leases | (floors & (issue.floors > 0))
-            np.maximum(issued, np.where(binds, issue.occupied[kind], 0), out=issued)
+            issued = np.where(binds, issue.occupied[kind], 0)
+            np.maximum(most[row, :-1], issued, out=most[row, :-1])
             if leases:
                 most[row, -1] = max(most[row, -1], issue.pot_occupied[kind])
-        most[row, :-1] = np.maximum(issued, runs)
-        beside[row, terms.unknown] = runs[terms.unknown]
-        most[row, terms.unknown] = issued[terms.unknown] + runs[terms.unknown]
-    return Held(most, beside)
+    return most
 
 
 def limits(
     gateways: Sequence[Gateway],
     kind: int,
     live: Bools,
-    given: Held,
+    given: Ints,
     granted: Occupancy,
     weight: Ints,
     rank: Ints,
 ) -> Ints:
     """Each gateway's limits: only what is not given can be given (L3); 0 for those not live."""
     if not live.any():
-        return np.zeros_like(given.most)
+        return np.zeros_like(given)
     wanted = _wanted(gateways, live, granted)
-    limited = given.most - given.beside
-    issued = np.where(live[:, None], np.minimum(wanted, limited), 0)
-    free = granted.most - int(given.most.sum())
-    if free < 0:  # nothing grows, and what is issued now fits beside what runs
-        newest = _newest(gateways, kind, issued.shape[1])
-        issued = np.minimum(issued, np.maximum(newest - given.beside, 0))
-        silent = int(given.most[~live].sum()) + int(given.beside[live].sum())
-        fits = by_class(issued.sum(axis=0), max(granted.most - silent, 0), rank, weight)
+    issued = np.where(live[:, None], np.minimum(wanted, given), 0)
+    free = granted.most - int(given.sum())
+    if free < 0:  # nothing grows, and what is issued now fits
+        issued = np.minimum(issued, _newest(gateways, kind, given.shape[1]))
+        rest = max(granted.most - int(given[~live].sum()), 0)
+        fits = by_class(issued.sum(axis=0), rest, rank, weight)
         fitting: Ints = np.minimum(split_whole(fits, issued), issued)
         return fitting
-    more = np.where(live[:, None], np.maximum(wanted - limited, 0), 0)
-    room = np.append(granted.grant, granted.pots) - given.most.sum(axis=0)
+    more = np.where(live[:, None], np.maximum(wanted - given, 0), 0)
+    room = np.append(granted.grant, granted.pots) - given.sum(axis=0)
     growth = np.minimum(more.sum(axis=0), np.maximum(room, 0))
     if int(growth.sum()) > free:
         growth = by_class(growth, free, rank, weight)

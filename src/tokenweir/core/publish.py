@@ -217,7 +217,7 @@ def _binds(pool: Pool, spec: PoolSpec, gateway: Gateway, at_ms: int) -> bool:
     longest = spec.longest_request_ms
     return any(
         limit(pool.capacity, kind) is not None
-        and held([gateway], kind, pool.terms, longest, at_ms).most.any()
+        and held([gateway], kind, gateway.tenants, longest, at_ms).any()
         for kind in (SEQUENCES, KV)
     )
 

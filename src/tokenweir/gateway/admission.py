@@ -80,7 +80,7 @@ def _against(
     if stance.closed is not None or subject.barred is not None:
         denial = _closed(gate, subject, stance, pool_ms)
     if denial is None and subject.limited:
-        denial = _crowded(request, subject) or over_quota(gate, request, subject, pool_ms)
+        denial = _crowded(gate, request, subject) or over_quota(gate, request, subject, pool_ms)
     return denial
 
 
@@ -118,13 +118,15 @@ def _until(subject: Subject, pool_ms: int) -> int | None:
     return RESUME_MS if subject.barred == "revoked" else None
 
 
-def _crowded(request: Request, subject: Subject) -> Denial | None:
+def _crowded(gate: "PoolGate", request: Request, subject: Subject) -> Denial | None:
     if not subject.leased:
         return None
-    free = subject.sequence_limit - subject.sequences
+    # Who has left the roster is one of the unknown: what it still runs is part of their limit.
+    together = [subject, *gate.departed] if subject is gate.stranger else [subject]
+    free = subject.sequence_limit - sum(each.sequences for each in together)
     if subject.sequence_limit >= 0 and request.sequences > free:
         return Denial("sequences", None, True, max(free, 0))
-    free = subject.kv_limit - subject.kv_bytes
+    free = subject.kv_limit - sum(each.kv_bytes for each in together)
     if subject.kv_limit >= 0 and request.kv_bytes > free:
         return Denial("kv_bytes", None, True, max(free, 0))
     return None

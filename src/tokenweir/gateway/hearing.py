@@ -125,12 +125,15 @@ def _enrol(gate: "PoolGate", roster: Roster) -> None:
     keys = zip(roster.user_tenant, roster.user, strict=True)
     gate.user_weights.update(zip(keys, roster.user_weight, strict=True))
     gate.lines.reweigh()
+    gate.departed = []
     for name, subject in tuple(gate.subjects.items()):
         known = gate.roster.get(name)
         if known is not None:
             subject.rank, subject.on_silence = known
         elif subject.idle:
             del gate.subjects[name]
+        else:
+            gate.departed.append(subject)
 
 
 def _bar(gate: "PoolGate", barred: Barred, now_ms: int) -> None:

@@ -59,6 +59,7 @@ class PoolGate:
         self.barred: dict[str, tuple[BarredReason, int]] = {}
         self.subjects: dict[str, Subject] = {}
         self.stranger = Subject(UNKNOWN, RANK["spot"], None)
+        self.departed: list[Subject] = []  # that run something still, and are unknown now
         self.pot_sequences = self.pot_kv_bytes = 0  # occupied by requests from the pot
         self.meters: dict[tuple[str, str], Meter] = {}
         self.limited: list[Subject] = []

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.unit.gateway.made import (
     give,
     obeying,
     reason,
+    roster,
     settle,
 )
 
@@ -111,3 +113,24 @@ def test_a_refusal_names_the_decision_it_was_taken_under() -> None:
     ask(gate, 1500, "ela")
     assert gate.decision_id == "chat@1001000"
     assert gate.rows[-1][22] == 1_001_000
+
+
+def test_what_a_tenant_that_left_still_runs_is_part_of_the_unknowns_limit() -> None:
+    gate = obeying(("ela", 100, 100, 0), ("*", 100, 100, 0), sequences=3)
+    left = [ask(gate, 1000, "ela") for _ in range(2)]
+    kept = roster(version=2)
+    places = [n for n, name in enumerate(kept.tenant) if name != "ela"]
+    gate.hear(
+        replace(
+            kept,
+            tenant=[kept.tenant[n] for n in places],
+            service_class=[kept.service_class[n] for n in places],
+            on_silence=[kept.on_silence[n] for n in places],
+        ),
+        1500,
+    )
+    give(gate, 2000, ("*", 100, 100, 0), sequences=3, changes={"spec_version": 2})
+    assert ask(gate, 3000, "stranger").state == "admitted"
+    assert reason(ask(gate, 3000, "stranger")) == "sequences"
+    settle(gate, left[0], 3100, 1)
+    assert ask(gate, 3100, "another").state == "admitted"
