@@ -6,7 +6,10 @@ Time begins at 2027-01-15 08:00 UTC, which is 17:00 in Tokyo.
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pytest
+
 from tests.pools import START, pool_with, report, spec, step, tenant
+from tokenweir.core import accounts
 from tokenweir.core.pool import Pool
 from tokenweir.core.step import Decided, advance, fold
 from tokenweir.records.control import Barred, GatewayLeases
@@ -321,6 +324,19 @@ class TestUsers:
             run.now = START + hours * HOUR
             run.go(2)
             assert {user for _, user, _ in run.pool.quotas.accounts.keys} == users
+
+    def test_who_comes_when_all_accounts_are_taken_has_what_everybody_has(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(accounts, "MOST_MET", 2)
+        run = Run(rules(self.KEYS))
+        for user in ("ana", "ben", "cleo"):
+            self.send(run, user, 0, refused=1_000)
+        run.go(1)
+        shown = {user for tenant, user, _ in run.pool.quotas.accounts.keys}
+        assert shown == {"*", "ana", "ben", "boss"}
+        assert run.ceiling("team", user="cleo") == {}
+        assert run.ceiling("team", user="*")["day/2027-01-15"] > 0
 
     def test_what_everybody_may_spend_counts_as_given_to_a_user_that_comes(self) -> None:
         """A gateway may have admitted it on what everybody has, and not said so yet."""
