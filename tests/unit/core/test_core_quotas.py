@@ -79,7 +79,7 @@ class Run:
 
     def begin(self, name: str) -> None:
         """Let a tenant ask, so that its ceilings are there before it spends."""
-        self.go(3, refused=dict.fromkeys(self.sequence, {name: 1}))
+        self.go(3, refused={gateway: {name: 1} for gateway in self.sequence})
 
     def ceiling(self, name: str, gateway: str = "g1", user: str = "") -> dict[str, int]:
         """Its ceilings by window."""
