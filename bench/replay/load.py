@@ -77,24 +77,28 @@ def messages(made: Sequence[Content], seconds: int) -> Iterator[Message]:
 
 
 def single_messages(made: Sequence[Content], seconds: int) -> Iterator[Message]:
-    """The same requests as a record each."""
+    """The same requests as a record each: a report is complete when its last record is there."""
     yield Message(0, START - 900, pool_key(POOL), encode(spec()))
     counts = [0] * GATEWAYS
     for number, (at_ms, gateway, _) in enumerate(schedule(seconds)):
-        for request in made[number % len(made)].requests:
+        requests = made[number % len(made)].requests
+        for place, request in enumerate(requests, 1):
             counts[gateway] += 1
-            report = _report(_totals([request]), b"", gateway, counts[gateway], at_ms)
+            more = place < len(requests)
+            report = _report(_totals([request]), b"", gateway, counts[gateway], at_ms, more=more)
             yield Message(sum(counts), at_ms, pool_key(POOL), encode(report))
 
 
-def _report(totals: Totals, block: bytes, gateway: int, sequence: int, at_ms: int) -> UsageReport:
+def _report(
+    totals: Totals, block: bytes, gateway: int, sequence: int, at_ms: int, *, more: bool = False
+) -> UsageReport:
     return UsageReport(
         pool=POOL,
         gateway=f"gateway-{gateway}",
         sequence=sequence,
         applied=max(START, at_ms // 1000 * 1000 - 1000) if at_ms >= START + 1000 else 0,
         closing=False,
-        more=False,
+        more=more,
         age_ms=3,
         totals=totals,
         requests=block,

@@ -1,17 +1,26 @@
 """The peer: a record a request, folded one by one in plain Python, and decided every second.
 
-Dicts and whole numbers, no NumPy. It keeps what the core keeps for such a log (totals, window,
-gauges, smoothed rates, debt, unconfirmed leases) and takes the decision's main steps; what this log
-never touches (quotas, capacity changes, breaker, tuning) is left out, to its advantage. The figures
-that it is decided on must come out as the core's: `bench.replay` compares them.
+Dicts, loops and whole numbers, no NumPy. Per record it decodes, checks and counts what the core
+counts for this log: totals, window, gauges, demand. A decision takes the core's steps: smoothed
+figures by tenant and gateway, levels and tier, weights, debt, floors by class, what is lent and
+borrowed (`policy.py`), and leases with their floors split over the gateways without giving anything
+twice (`leasing.py`). Left out, to its advantage, is what this log never needs: quotas, limits of
+sequences and KV bytes, changes of spec and capacity, tuning, revoked work, gateways that fall
+silent, and the records themselves: it writes and compares no journal.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from bench.replay.leasing import POT, Gateway, lease
+from bench.replay.policy import Given, Tenant, grant, owe, smooth, weigh
+from tokenweir.core.breaker import CLOSED, BreakerState, Pressure, next_breaker
 from tokenweir.core.fold import COLUMNS, HIGHEST, LOWEST
-from tokenweir.records.spec import PoolSpec
+from tokenweir.core.pool import NORMAL
+from tokenweir.core.tier import TierState, next_tier
+from tokenweir.records.control import Tier
+from tokenweir.records.spec import RANK, PoolSpec
 from tokenweir.records.usage import UsageReport
 from tokenweir.usage_log import Message
 from tokenweir.wire import decode
@@ -22,45 +31,40 @@ BOUNDS = [
     for name, low, high in zip(COLUMNS, LOWEST[:, 0].tolist(), HIGHEST[:, 0].tolist(), strict=True)
 ]
 GAUGES = COLUMNS[-6:]
+NONE = [0] * len(GAUGES)
 
 
-@dataclass(slots=True)
-class Gateway:
-    """What is known of one gateway, by tenant."""
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The figures of one tenant in one decision; rates in milli-tokens/s."""
 
-    sequence: int = 0
-    applied: int = 0
-    spent: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    refused: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    demand: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    gauges: dict[str, list[int]] = field(default_factory=dict)
-    issued: list[tuple[int, dict[str, int]]] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Tenant:
-    """What is known of one tenant."""
-
-    baseline: int
+    spent: int
+    demand: int
+    used: int
+    rate: int
+    debt: int
     weight: int
-    totals: list[int] = field(default_factory=lambda: [0] * 9)
-    window: dict[int, int] = field(default_factory=lambda: defaultdict(int))  # by second
-    rate: int = 0
-    wait: int = 0
-    waits: int = 0
-    burst: int = 0
-    debt: int = 0
+    given: Given
+    leased: int
 
 
+@dataclass(slots=True)
 class Plain:
-    """One pool; `figures` are those of each decision: spent, demand, used and rate by tenant."""
+    """One pool; `decided` has the figures of each decision, by tenant."""
 
-    def __init__(self) -> None:
-        self.spec: PoolSpec | None = None
-        self.boundary_ms = self.clock_ms = 0
-        self.tenants: dict[str, Tenant] = {}
-        self.gateways: dict[str, Gateway] = defaultdict(Gateway)
-        self.figures: list[dict[str, tuple[int, int, int, int]]] = []
+    spec: PoolSpec | None = None
+    boundary_ms: int = 0
+    clock_ms: int = 0
+    level: int = 0
+    total: int = 0
+    ended: int = 0
+    failed: int = 0
+    tier: TierState = NORMAL
+    breaker: BreakerState = CLOSED
+    tenants: dict[str, Tenant] = field(default_factory=dict)
+    gateways: dict[str, Gateway] = field(default_factory=lambda: defaultdict(Gateway))
+    budget: dict[int, int] = field(default_factory=lambda: defaultdict(int))  # by second
+    decided: list[dict[str, Decided]] = field(default_factory=list)
 
     def take(self, message: Message) -> None:
         """Move the time, decide if a second is full, fold the record."""
@@ -76,8 +80,13 @@ class Plain:
 
     def _begin(self, spec: PoolSpec) -> None:
         self.spec, self.boundary_ms = spec, self.clock_ms // 1000 * 1000
+        weights = {terms.service_class: terms.weight for terms in spec.classes}
         for claim in spec.entitlements:
-            self.tenants[claim.tenant] = Tenant(claim.baseline, spec.classes[0].weight)
+            rank = RANK[claim.service_class]
+            baseline = claim.baseline if rank >= RANK["elastic"] else 0
+            self.tenants[claim.tenant] = Tenant(
+                rank, baseline, weights[claim.service_class], claim.slo_ms
+            )
 
     def fold(self, report: UsageReport, append_ms: int) -> None:
         """Count one record."""
@@ -92,10 +101,21 @@ class Plain:
             table[name] = values
         if report.sequence <= gateway.sequence:
             return
-        gateway.sequence, gateway.applied = report.sequence, max(gateway.applied, report.applied)
-        gateway.issued = [issue for issue in gateway.issued if issue[0] >= gateway.applied]
+        gateway.missing += report.sequence - gateway.sequence - 1
+        gateway.sequence, gateway.reported = report.sequence, True
+        gateway.first_ms = gateway.first_ms or self.clock_ms
+        gateway.applied_ms = max(gateway.applied_ms, report.applied)
+        if gateway.issued and gateway.issued[0].at_ms < gateway.applied_ms:
+            gateway.issued = [
+                issue for issue in gateway.issued if issue.at_ms >= gateway.applied_ms
+            ]
+        if not gateway.more:
+            gateway.filling = {}
         for row, place in enumerate(totals.tenant):
             self._row(gateway, totals.names[place], table, row, append_ms - report.age_ms)
+        gateway.more = report.more
+        if not report.more:
+            gateway.gauges = gateway.filling
 
     def _row(
         self, gateway: Gateway, name: str, table: dict[str, list[int]], row: int, cut_ms: int
@@ -111,99 +131,140 @@ class Plain:
         for column, value in enumerate(counts):
             tenant.totals[column] += value
         event_ms = min(cut_ms - table["age_ms"][row], self.clock_ms)
-        if event_ms // 1000 > self.clock_ms // 1000 - 72:
-            tenant.window[event_ms // 1000] += charged
+        second = event_ms // 1000
+        if second > self.clock_ms // 1000 - 72:
+            tenant.window[second] = tenant.window.get(second, 0) + charged
         if event_ms > self.boundary_ms - 2000:
             gateway.spent[name] += max(charged, 0)
             gateway.refused[name] += refused
+            tenant.refused += table["refused"][row]
             tenant.waits += table["wait_ms"][row]
-        gateway.gauges[name] = [table[gauge][row] for gauge in GAUGES]
+            tenant.ended += table["requests"][row]
+            tenant.failed += table["errors"][row]
+        before = gateway.filling.get(name, NONE)
+        gateway.filling[name] = [
+            has + table[gauge][row] for has, gauge in zip(before, GAUGES, strict=True)
+        ]
 
     def decide(self, at_ms: int) -> None:
         """Measure, weigh, share, lease."""
         assert self.spec is not None
-        demand, figures = {}, {}
-        last = (at_ms - 1) // 1000
+        spec, capacity = self.spec, self.spec.capacity.tokens_per_s
+        spent, demand = self._demand(spec)
+        used = self._used(at_ms, spec)
+        tier = self._tier(at_ms, spec, used)
+        weight = weigh(self.tenants, spec)
+        here = {name: demand[name] > 0 or used[name] > 0 for name in demand}
+        ceiling, pots = capacity * spec.ceiling // ONE, capacity * spec.pots // ONE
+        times_ms = self.boundary_ms, at_ms
+        given = grant(
+            ceiling - pots, self.tenants, demand, weight, spec, tier, here, times_ms
+        )  # fmt: skip
+        leased = self._lease(given, weight, ceiling, pots, at_ms)
+        owe(self.tenants, demand, given, spec, at_ms)
+        self.decided.append(
+            {
+                name: Decided(
+                    spent[name], demand[name], used[name], each.rate, each.debt, weight[name],
+                    given[name], leased[name],
+                )
+                for name, each in self.tenants.items()
+            }
+        )  # fmt: skip
+        self.boundary_ms = at_ms
+
+    def _demand(self, spec: PoolSpec) -> tuple[dict[str, int], dict[str, int]]:
+        """What was spent and is asked for; the interval is closed."""
+        total, demand = {}, {}
         for name, tenant in self.tenants.items():
-            spent = sum(gateway.spent.get(name, 0) for gateway in self.gateways.values())
-            asked = smoothed = 0
+            spent = asked = smoothed = sequences = 0
             for gateway in self.gateways.values():
-                wanted = gateway.spent.get(name, 0) + gateway.refused.get(name, 0)
-                wanted += gateway.gauges.get(name, [0] * 6)[5]
-                asked += wanted
-                gateway.demand[name] = _smooth(gateway.demand[name], wanted * 1000, self.spec.ewma)
+                gauges, own = gateway.gauges.get(name, NONE), gateway.spent.get(name, 0)
+                wanted = own + gateway.refused.get(name, 0) + gauges[5]
+                spent += own
+                asked += wanted + max(gauges[3] - gateway.held.get(name, 0), 0)
+                sequences += gauges[1] + gauges[4]
+                gateway.demand[name] = smooth(gateway.demand[name], wanted * 1000, spec.ewma)
                 smoothed += gateway.demand[name]
+                gateway.held[name] = gauges[3]
             demand[name] = max(asked * 1000, smoothed)
-            self._tally(tenant, spent)
-            used = sum(tenant.window.get(second, 0) for second in range(last - 59, last + 1))
-            tenant.window.pop(last - 71, None)
-            figures[name] = (spent, demand[name], used, tenant.rate)
-        self.figures.append(figures)
-        self._lease(self._grant(demand), at_ms)
+            total[name] = spent
+            self._tally(tenant, spent, sequences, spec)
         for gateway in self.gateways.values():
             gateway.spent.clear()
             gateway.refused.clear()
-        self.boundary_ms = at_ms
+        return total, demand
 
-    def _tally(self, tenant: Tenant, spent: int) -> None:
-        assert self.spec is not None
-        gain, rate = self.spec.ewma, spent * 1000
-        tenant.rate = _smooth(tenant.rate, rate, gain)
-        tenant.wait, tenant.waits = _smooth(tenant.wait, tenant.waits, gain), 0
-        excess = max(rate - tenant.baseline, 0) * ONE // max(tenant.baseline, 1)
-        tenant.burst = _smooth(tenant.burst, excess, gain)
+    def _tally(self, tenant: Tenant, spent: int, sequences: int, spec: PoolSpec) -> None:
+        gain, rate = spec.ewma, spent * 1000
+        base = max(tenant.baseline or spec.capacity.tokens_per_s, 1)
+        tenant.rate = smooth(tenant.rate, rate, gain)
+        tenant.refusals = smooth(tenant.refusals, tenant.refused * 1000, gain)
+        tenant.wait = smooth(tenant.wait, tenant.waits, gain)
+        tenant.burst = smooth(tenant.burst, max(rate - tenant.baseline, 0) * ONE // base, gain)
+        tenant.sequences = smooth(tenant.sequences, (sequences + tenant.refused) * 1000, gain)
 
-    def _grant(self, demand: dict[str, int]) -> dict[str, int]:
-        assert self.spec is not None
-        capacity = self.spec.capacity.tokens_per_s
-        available = capacity * (self.spec.ceiling - self.spec.pots) // ONE
-        weight = {
-            name: max(
-                tenant.weight * ONE // (ONE + tenant.burst // 10) * (ONE + 4 * tenant.debt), 1
-            )
-            for name, tenant in self.tenants.items()
-        }
-        grant = {name: min(each.baseline, demand[name]) for name, each in self.tenants.items()}
-        unmet = {name: max(demand[name] - grant[name], 0) for name in grant}
-        for name, more in share(available - sum(grant.values()), weight, unmet).items():
-            grant[name] += more
-        rest = available - sum(grant.values())
-        for name, more in share(rest, weight, dict.fromkeys(grant, rest)).items():
-            grant[name] += more
+    def _used(self, at_ms: int, spec: PoolSpec) -> dict[str, int]:
+        """Charged tokens of each tenant over the window."""
+        last = (at_ms - 1) // 1000
+        first, used = last - spec.window_s + 1, {}
         for name, tenant in self.tenants.items():
-            served = min(grant[name], demand[name])
-            short = (min(demand[name], tenant.baseline) - served) * ONE // max(tenant.baseline, 1)
-            tenant.debt = max(_smooth(tenant.debt, short, self.spec.debt_gain), 0)
-        return grant
+            found = 0
+            for second in range(first, last + 1):
+                found += tenant.window.get(second, 0)
+            tenant.window.pop(first - spec.grace_s - 2, None)
+            used[name] = max(found, 0)
+        return used
 
-    def _lease(self, grant: dict[str, int], at_ms: int) -> None:
-        """Split each grant by demand; nothing is given that another gateway may still use."""
-        gateways = list(self.gateways.values())
-        for name, amount in grant.items():
-            held = [max((rates.get(name, 0) for _, rates in g.issued), default=0) for g in gateways]
-            total = sum(gateway.demand[name] for gateway in gateways)
-            free = max(amount - sum(held), 0)
-            for gateway, has in zip(gateways, held, strict=True):
-                part = gateway.demand[name] if total else 1
-                wanted = amount * part // (total or len(gateways))
-                more = min(max(wanted - has, 0), free)
-                free -= more
-                if not gateway.issued or gateway.issued[-1][0] != at_ms:
-                    gateway.issued = [*gateway.issued[-7:], (at_ms, {})]
-                gateway.issued[-1][1][name] = min(wanted, has + more)
+    def _tier(self, at_ms: int, spec: PoolSpec, used: dict[str, int]) -> Tier:
+        """Levels, smoothed, and what follows from them."""
+        last = (at_ms - 1) // 1000
+        self.budget[last] += spec.capacity.tokens_per_s // 1000 * (at_ms - self.boundary_ms)
+        seconds = range(last - spec.window_s + 1, last + 1)
+        budget = sum(self.budget.get(second, 0) for second in seconds) // 1000
+        firm = sum(used[name] for name, each in self.tenants.items() if each.baseline)
+        self.level = smooth(self.level, firm * ONE // max(budget, 1), spec.ewma)
+        self.total = smooth(self.total, sum(used.values()) * ONE // max(budget, 1), spec.ewma)
+        failed, ended = (
+            sum(getattr(each, name) for each in self.tenants.values())
+            for name in ("failed", "ended")
+        )
+        self.ended = smooth(self.ended, ended * 1000, spec.ewma)
+        self.failed = smooth(self.failed, failed * 1000, spec.ewma)
+        for tenant in self.tenants.values():
+            tenant.refused = tenant.waits = tenant.ended = tenant.failed = 0
+        self.tier = next_tier(self.tier, self.level, spec.tiers, at_ms)
+        errors = min(self.failed * ONE // max(self.ended, 1), ONE)
+        pressure = Pressure(self.total, errors)
+        self.breaker = next_breaker(self.breaker, pressure, spec.breaker, spec.tiers, at_ms)
+        return self.tier.tier
+
+    def _lease(
+        self, given: dict[str, Given], weight: dict[str, int], ceiling: int, pots: int, at_ms: int
+    ) -> dict[str, int]:
+        assert self.spec is not None
+        gateways = [self.gateways[name] for name in sorted(self.gateways)]
+        most = {name: each.grant for name, each in given.items()} | {POT: pots}
+        leased = lease(
+            gateways,
+            most,
+            {name: tenant.baseline for name, tenant in self.tenants.items()},
+            weight | {POT: 1},
+            {name: tenant.rank for name, tenant in self.tenants.items()} | {POT: 5},
+            ceiling,
+            at_ms,
+            (self.spec.lease_ms, self.spec.floor_ms),
+        )
+        for gateway in gateways:
+            gateway.reported = False
+        return leased
 
 
-def share(total: int, weights: dict[str, int], caps: dict[str, int]) -> dict[str, int]:
-    """Weighted max-min: nobody gets more than its cap, what one leaves goes to the others."""
-    given, left, among = dict.fromkeys(caps, 0), max(total, 0), sum(weights.values())
-    for name in sorted(caps, key=lambda each: caps[each] / weights[each]):
-        given[name] = min(caps[name], left * weights[name] // among)
-        left, among = left - given[name], among - weights[name]
-    return given
-
-
-def _smooth(before: int, now: int, gain: int) -> int:
-    return (before * (ONE - gain) + now * gain) // ONE
+def figures(one: Decided) -> tuple[int, ...]:
+    """In the order in which they are compared with the core's."""
+    given = one.given
+    measured = one.spent, one.demand, one.used, one.rate, one.debt, one.weight
+    return (*measured, given.floor, given.borrowed, given.grant, one.leased)
 
 
 def fold(messages: Iterable[Message]) -> Plain:
