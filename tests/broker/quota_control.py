@@ -59,12 +59,13 @@ class Heard:
 
 @dataclass
 class Watch:
-    """What lies in the topics: reports, and ceilings by tenant and window."""
+    """What lies in the topics: reports, ceilings by tenant and window, and floors."""
 
     heard: dict[str, Heard] = field(default_factory=dict)
     told: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # tokens by tenant
     given: dict[tuple[str, str], dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
     most: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
+    floors: dict[str, dict[str, float]] = field(default_factory=dict)  # tokens/s, by gateway
 
     def see(self, record: Any) -> None:
         """Note a record, whichever topic it is from."""
@@ -89,6 +90,8 @@ class Watch:
                 given.pop(report.gateway, None)
 
     def _leases(self, leases: GatewayLeases) -> None:
+        floors = (floor / 1000 for floor in leases.floor)
+        self.floors[leases.gateway] = dict(zip(leases.tenant, floors, strict=True))
         columns = (leases.ceiling_tenant, leases.ceiling_window_id, leases.ceiling_tokens)
         for name, id, tokens in zip(*columns, strict=True):
             given = self.given[name, id]

@@ -43,9 +43,9 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """When these gateways were cut off, Unix ms."""
+    """When these gateways were cut off, Unix ms, and the floors that each one had then."""
 
-    places: tuple[int, ...]
+    floors: dict[int, dict[str, float]]
     from_ms: int
     to_ms: int
 
@@ -179,9 +179,10 @@ async def _cut(found: Run, watch: Watch, gateways: list[Process], *ways: Proxy) 
         way.cut()
     await asyncio.sleep(found.terms.cut_ms / 1000)
     to_ms = _now_ms()
+    floors = {gateway.place: watch.floors[gateway.id] for gateway in gateways}
     for way in ways:
         way.heal()
-    found.cuts.append(Cut(tuple(gateway.place for gateway in gateways), from_ms, to_ms))
+    found.cuts.append(Cut(floors, from_ms, to_ms))
     ids = {gateway.id for gateway in gateways}
     await _until(
         lambda: all(watch.heard[id].applied > to_ms for id in ids), "new decisions are obeyed"
