@@ -9,7 +9,7 @@ from tokenweir.topics import Topics
 
 async def rows_of(log: Log, topics: Topics) -> list[Row]:
     """One row a group and topic of ours that it reads: its lag over all partitions, in records."""
-    ours = {topics.usage, topics.control, topics.journal, topics.dead_letter}
+    ours = {topics.usage, topics.control, topics.journal, topics.dead_letter, topics.spend}
     rows = []
     for group in sorted(name for name, *_ in await log.admin.list_consumer_groups()):
         offsets = await log.admin.list_consumer_group_offsets(group)

@@ -11,6 +11,7 @@ from tokenweir.gateway.subject import Subject
 if TYPE_CHECKING:
     from tokenweir.gateway.pool import PoolGate
 
+FIRST = 6  # intervals until a quota over several pools has given this one something
 HOPEFUL = 3  # intervals in which a ceiling that lacks tokens may rise: report, decide, deliver
 
 
@@ -47,8 +48,11 @@ def _denial(gate: "PoolGate", window: Window, user: str, pool_ms: int, own: bool
     if not own:
         return Denial("quota", gate.interval_ms, False, window.left, user)
     window.short_ms = window.short_ms or pool_ms
-    hopeful = not user and pool_ms - window.short_ms < HOPEFUL * gate.interval_ms
+    short_ms = pool_ms - window.short_ms
+    hopeful = not user and short_ms < HOPEFUL * gate.interval_ms
     retry_ms = window.ends_ms - pool_ms + gate.interval_ms
+    if window.tokens == 0 and short_ms < FIRST * gate.interval_ms:
+        retry_ms = gate.interval_ms  # nothing was given yet, so nothing can be spent
     return Denial("quota", retry_ms, hopeful, window.left, user)
 
 

@@ -153,6 +153,13 @@ def test_a_tenant_whose_ceiling_lacks_tokens_waits_for_the_next_decisions() -> N
     assert ask(gate, 4700, "ela", 500).state == "ended"  # three intervals later nobody waits for it
 
 
+def test_where_nothing_was_given_yet_the_next_decision_may_bring_something() -> None:
+    """A quota over several pools begins so in each (Q2)."""
+    gate = obeying(LEASE, ceilings=[(*ONE[:5], 0)])
+    assert ask(gate, 1000, "ela", 10).denial == ("quota", 1000, True, 0, "")
+    assert ask(gate, 7000, "ela", 10).denial == ("quota", 3000 + 1000, False, 0, "")
+
+
 class TestEverybody:
     ALL = ("ela", "*", "w1", 0, 10_000, 30)
 
