@@ -4,14 +4,17 @@ from collections.abc import Mapping
 
 import pytest
 
+from agents.control import CORE
 from streams.checkpoint import Marker, checksum, write
-from streams.partition import Place
+from streams.partition import Outgoing, Partition, Place, Restored
 from streams.quota_log import SpendLog
 from streams.quota_partition import SHARED, QuotaPartition
-from tests.pools import START
+from tests.pools import START, report, spec, tenant
 from tests.property.test_across import spend
 from tokenweir.across.share import Across
+from tokenweir.records.spec import Quota
 from tokenweir.records.usage import PoolSpend, QuotaCeiling
+from tokenweir.spec.zones import zone_of
 from tokenweir.topics import Topics, partition_of
 from tokenweir.usage_log import Message
 from tokenweir.wire import decode, encode
@@ -109,3 +112,23 @@ async def test_a_crash_in_the_middle_of_a_checkpoint_leaves_the_one_before() -> 
     again, _ = await SpendLog(PLACE.topics, 4).load(PLACE.partition, store, NoLog(2), {})  # type: ignore[arg-type]
     assert again.next_offset == 1
     assert {checksum(row) for row in before.values()} >= {*again.sums.values()}
+
+
+def test_a_pool_tells_the_tenants_partition_what_it_could_use() -> None:
+    """The other end: what the control worker publishes with its decisions."""
+    quota = Quota("day", "UTC", 100_000, 0, False, across=True)
+    rules = spec(tenant("acme", "elastic", 1_000, quotas=[quota]), zones=(zone_of("UTC"),))
+    home = partition_of("chat", 4)
+    state = Partition(CORE, Place(Topics("t-"), home, 4), Restored(), {})
+    out: list[Outgoing] = []
+    records = [rules, *(report("g", n, refused={"acme": 500}) for n in range(1, 5))]
+    for offset, record in enumerate(records):
+        value, at_ms = encode(record), START + 700 * offset
+        out += state.take(Message(offset, at_ms, b"chat", value))
+    told = [each for each in out if each.topic == "t-tokenweir.spend.v1"]
+    assert {(each.key, each.partition) for each in told} == {(b"acme", partition_of("acme", 4))}
+    said = decode(told[-1].value)
+    assert isinstance(said, PoolSpend)
+    assert (said.pool, said.tenant, said.window_id) == ("chat", "acme", "day/2027-01-15")
+    assert (said.limit, said.spent, said.ceiling) == (100_000, 0, 0)
+    assert said.wanted >= 500
