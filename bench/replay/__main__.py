@@ -3,10 +3,12 @@
 1 000 requests a second of 100 tenants through 10 gateways that report every half second, decided
 every second. First the log is folded by the live code, which writes the journal; then `replay`
 reads both again and compares. The peers take the same requests as a record each, of a part of the
-log: the live code itself, and a program in plain Python. Times are CPU seconds of one core.
+log: the live code itself, and a program in plain Python (`plain.py` says what it does and what it
+leaves out), whose decisions are checked. Times are CPU seconds of one core.
 """
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -120,16 +122,18 @@ def _agree(ours: Sequence[int], theirs: Sequence[int]) -> bool:
 @click.command()
 @click.option("--seconds", default=3600, type=click.IntRange(60), help="Of the pool's time.")
 def main(seconds: int) -> None:
-    """Measure, and exit 1 when the replay is not fast enough or not the same.
+    """Measure, and exit 1 when the replay is not the same or not as fast as is asked for.
 
     The peers run before, between and after the long lanes, and the median of the three counts: the
     machine may have other things to do.
     """
     made = load.contents()
     log, singles = list(load.messages(made, seconds)), list(load.single_messages(made, PLAIN_S))
+    gc.freeze()  # what is kept in memory here is no work of any lane
     journal, outcomes, turns = list[Entry](), list[Outcome](), [peers(made, singles)]
     live_s = timed(lambda: journal.extend(live(log)))
     turns.append(peers(made, singles))
+    gc.freeze()
     replay_s = timed(lambda: outcomes.append(asyncio.run(replay(Log(log, journal), Span()))))
     turns.append(peers(made, singles))
     if not outcomes[0].is_identical:
@@ -146,19 +150,20 @@ def main(seconds: int) -> None:
 
 
 def told(figures: Mapping[str, tuple[int, float]]) -> bool:
-    """Print ratios and the hour; whether every ratio reaches its bound."""
-    folded, ours, *single = (part_s / cpu_s for part_s, cpu_s in figures.values())
-    ratios = {name: ours / each for name, each in zip(LEAST, single, strict=True)}
-    for name, ratio in ratios.items():
-        click.echo(
-            f"replay / a record a request, {name}: {ratio:.1f}, at least {LEAST[name]:g}; "
-            f"{ASKED:g} is asked for"
-        )
+    """Print ratios and the hour; whether the replay is as much faster as is asked for."""
+    folded, ours, single, one_by_one = (part_s / cpu_s for part_s, cpu_s in figures.values())
+    ratio = ours / one_by_one
+    is_met = ratio >= ASKED
+    click.echo(
+        f"replay / a record a request, plain Python: {ratio:.1f}; "
+        f"{ASKED:g} is asked for and {'reached' if is_met else 'NOT reached'}"
+    )
+    click.echo(f"replay / a record a request, the live code: {ours / single:.1f}")
     click.echo(
         f"an hour folded in {3600 / folded:.1f} s, compared too in {3600 / ours:.1f} s; "
         f"the aim is {AIM_S:g} s"
     )
-    return all(ratio >= LEAST[name] for name, ratio in ratios.items())
+    return is_met
 
 
 def peers(made: Sequence[load.Content], singles: Sequence[Message]) -> tuple[float, float]:

@@ -63,6 +63,19 @@ class _Reader:
         self.named.append(count)
         if count == 0:
             return at
+        step = (value[at] >> 1) + 1
+        block = value[at : at + count * step]
+        if block[::step] == value[at : at + 1] * count and not value[at] & 129:
+            # Names of the same length, as numbered ones are.
+            self.names += [block[begin : begin + step - 1] for begin in range(1, len(block), step)]
+            at += count * step
+        else:
+            at = self._name_by_name(value, at, count)
+        if count < 0 or value[at]:  # another block of them
+            raise _Odd
+        return at + 1
+
+    def _name_by_name(self, value: bytes, at: int, count: int) -> int:
         add = self.names.append
         for _ in range(count):
             size = value[at]
@@ -75,9 +88,7 @@ class _Reader:
                 raise _Odd
             add(value[at:end])
             at = end
-        if count < 0 or value[at]:  # another block of them
-            raise _Odd
-        return at + 1
+        return at
 
 
 class _Numbers:

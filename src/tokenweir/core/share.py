@@ -67,14 +67,17 @@ def split(amounts: Ints, keys: Ints) -> Ints:
     gateways = len(keys)
     if gateways == 0:
         return np.zeros_like(keys)
-    upto = np.cumsum(keys, axis=0)
-    if not (upto[-1] > 0).all():
-        upto = np.cumsum(np.where(upto[-1] > 0, keys, 1), axis=0)
-    edges = (amounts * (upto / upto[-1])).astype(np.int64)
+    upto = keys.cumsum(axis=0)
+    total = upto[-1]
+    if not total.all():
+        upto = np.where(total > 0, keys, 1).cumsum(axis=0)
+        total = upto[-1]
+    exact = upto / total
+    exact *= amounts
+    edges = exact.astype(np.int64)
     edges[-1] = amounts
-    np.minimum(edges, amounts, out=edges)
-    parts: Ints = edges.copy()
-    parts[1:] -= edges[:-1]
+    parts: Ints = np.minimum(edges, amounts, out=edges)
+    parts[1:] -= edges[:-1].copy()
     return parts
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tokenweir.core.pool import Pool
 from tokenweir.core.step import Decided
+from tokenweir.journal_bytes import encode_entry
 from tokenweir.records.journal import DecisionEntry, JournalEntry
 from tokenweir.review.difference import (
     ABSENT,
@@ -15,7 +16,7 @@ from tokenweir.review.difference import (
 from tokenweir.review.recorded import Recorded, boundary_of
 from tokenweir.review.span import Span
 from tokenweir.rows import to_rows
-from tokenweir.wire import decode_as, encode
+from tokenweir.wire import decode_as
 
 
 @dataclass(slots=True)
@@ -69,7 +70,7 @@ class Comparison:
                 self._same(entry, found)
 
     def _same(self, computed: JournalEntry, recorded: bytes) -> None:
-        if encode(computed) != recorded:  # an older version of the schema, or a difference
+        if encode_entry(computed) != recorded:  # an older version of the schema, or a difference
             entry = decode_as(JournalEntry, recorded)
             self._end(first_difference(computed.id, entry, computed))
         if self.difference is not None:
