@@ -127,30 +127,39 @@ def _tune_limits(pool: Pool, spec: PoolSpec, passed_ms: int, at_ms: int) -> Iter
         setattr(tally, name, getattr(after, name))
     was = np.where(before.limit > 0, before.limit, ONE)
     now = np.where(after.limit > 0, after.limit, ONE)
+    changes: dict[tuple[int, int, bool], list[int]] = {}  # who changes alike: one entry for all
     for place in np.flatnonzero(now != was).tolist():
         undone = int(before.limit_was[place]) > 0
-        yield _limit_entry(pool.terms, seen, place, int(was[place]), int(now[place]), undone=undone)
+        changes.setdefault((int(was[place]), int(now[place]), undone), []).append(place)
+    for (old, new, undone), places in changes.items():
+        yield _limit_entry(pool, seen, places, old, new, undone=undone)
 
 
 def _limit_entry(
-    terms: Terms, seen: Looked, place: int, was: int, now: int, *, undone: bool
+    pool: Pool, seen: Looked, places: list[int], was: int, now: int, *, undone: bool
 ) -> AuditEntry:
-    name = terms.names[place]
+    names = [pool.terms.names[place] for place in places]
     why = (
-        f"{seen.refused[place] / 10_000:.1f} % of its requests refused and "
-        f"{seen.used[place] / 10_000:.1f} % of its limit used since the last look"
+        f"{_span(seen.refused[places])} of requests refused and "
+        f"{_span(seen.used[places])} of the limit used since the last look"
     )
     return AuditEntry(
         kind="tuning",
-        subject=name,
-        lost=[name] if now < was else [],
-        gained=[name] if now > was else [],
+        subject=names[0] if len(names) == 1 else pool.name,
+        lost=names if now < was else [],
+        gained=names if now > was else [],
         amount=now - was,
-        unit="millionths of its quotas and borrow cap",
+        unit="millionths of quotas and borrow cap",
         before=f"{was / ONE:g}",
         after=f"{now / ONE:g}",
         why=f"the last change did not help: {why}" if undone else why,
     )
+
+
+def _span(parts: Ints) -> str:
+    """Parts in millionths: 4.0 %, or 4.0 to 20.0 %."""
+    least, most = int(parts.min()) / 10_000, int(parts.max()) / 10_000
+    return f"{least:.1f} %" if least == most else f"{least:.1f} to {most:.1f} %"
 
 
 def _looked(pool: Pool, by_quota: Ints, passed_ms: int) -> Looked:

@@ -197,7 +197,7 @@ def test_a_look_tells_in_the_audit_what_it_changed_and_why() -> None:
     assert (alpha.subject, alpha.before, alpha.after) == ("alpha", "0.8", "0.85")
     assert (limit.subject, limit.gained, limit.lost) == ("team", ["team"], [])
     assert (limit.before, limit.after, limit.amount) == ("1", "1.2", 200_000)
-    assert "60.0 % of its requests refused and 80.0 % of its limit used" in limit.why
+    assert "60.0 % of requests refused and 80.0 % of the limit used" in limit.why
     assert pool.tally.grant[pool.terms.index["team"]] == 1_600_000
 
 
