@@ -154,11 +154,11 @@ def _step_tally(pool: Pool, spec: PoolSpec, spent: Ints, skipped: int) -> None:
     done, failed = int(tally.ended.sum()), int(tally.failed.sum())
     pool.outcomes = ended(pool.outcomes, done, failed, spec.interval_ms, spec.ewma, skipped)
     count(pool, spec, spent)
-    rate = _rate(spent, spec)
+    rate, refusals = _rate(stacked((spent, tally.refused), len(spent)), spec)
     # Over the baseline, or where there is none over the whole capacity: a share of the pool.
     base = np.maximum(np.where(baseline > 0, baseline, pool.capacity.tokens_per_s), 1)
     excess = np.minimum(np.maximum(rate - baseline, 0) * ONE // base, MOST_LEVEL)
-    now = (rate, _rate(tally.refused, spec), np.minimum(tally.waits, MOST_RATE), excess)
+    now = (rate, refusals, np.minimum(tally.waits, MOST_RATE), excess)
     before = (tally.rate, tally.refusals, tally.wait, tally.burst)
     tally.rate, tally.refusals, tally.wait, tally.burst = _step(
         stacked(before, len(rate)), stacked(now, len(rate)), spec.ewma, skipped
