@@ -192,6 +192,7 @@ def _content(batch: Sequence[Request]) -> tuple[Totals, bytes]:
 
 
 def block(batch: Sequence[Request]) -> RequestsBlock:
+    """The requests of one report, in columns."""
     names = ["", *sorted({request.tenant for request in batch}), "model", "chat"]
     place = {name: number for number, name in enumerate(names)}
     rows = len(batch)

@@ -203,7 +203,8 @@ def under(rules: PoolSpec, tier: Tier, wants: Mapping[str, int]) -> Decided:
     pool: Pool = pool_with(rules)
     for second in range(1, 6):
         pool.tier = TierState(tier)
-        message = report("g", second, refused=wants, sequences=dict.fromkeys(wants, 200 // len(wants)))
+        running = dict.fromkeys(wants, 200 // len(wants))
+        message = report("g", second, refused=wants, sequences=running)
         decided = step(pool, message, START + second * 1000)
     pool.tier = TierState(tier)
     decided = step(pool, report("g", 6), START + 6_000)
