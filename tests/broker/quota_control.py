@@ -65,7 +65,9 @@ class Watch:
     told: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # tokens by tenant
     given: dict[tuple[str, str], dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
     most: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
-    floors: dict[str, dict[str, float]] = field(default_factory=dict)  # tokens/s, by gateway
+    floors: dict[str, dict[int, dict[str, float]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )  # tokens/s by tenant, of each decision, by gateway
 
     def see(self, record: Any) -> None:
         """Note a record, whichever topic it is from."""
@@ -74,6 +76,14 @@ class Watch:
                 self._report(record)
             case GatewayLeases():
                 self._leases(record)
+
+    def held(self, gateway: str) -> dict[str, tuple[float, float]]:
+        """The least and the most that each tenant's floor may be at a gateway now (L2)."""
+        applied = self.heard[gateway].applied
+        since = [each for at_ms, each in self.floors[gateway].items() if at_ms >= applied]
+        names = {name for floors in since for name in floors}
+        every = {name: [floors.get(name, 0.0) for floors in since] for name in names}
+        return {name: (min(floors), max(floors)) for name, floors in every.items()}
 
     def _report(self, report: UsageReport) -> None:
         gateway = self.heard.setdefault(report.gateway, Heard())
@@ -91,7 +101,8 @@ class Watch:
 
     def _leases(self, leases: GatewayLeases) -> None:
         floors = (floor / 1000 for floor in leases.floor)
-        self.floors[leases.gateway] = dict(zip(leases.tenant, floors, strict=True))
+        found = dict(zip(leases.tenant, floors, strict=True))
+        self.floors[leases.gateway][leases.at_ms] = found
         columns = (leases.ceiling_tenant, leases.ceiling_window_id, leases.ceiling_tokens)
         for name, id, tokens in zip(*columns, strict=True):
             given = self.given[name, id]

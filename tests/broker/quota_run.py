@@ -43,9 +43,9 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """When these gateways were cut off, Unix ms, and the floors that each one had then."""
+    """When these gateways were cut off, Unix ms, and the floors that each may have had then."""
 
-    floors: dict[int, dict[str, float]]
+    floors: dict[int, dict[str, tuple[float, float]]]
     from_ms: int
     to_ms: int
 
@@ -179,7 +179,7 @@ async def _cut(found: Run, watch: Watch, gateways: list[Process], *ways: Proxy) 
         way.cut()
     await asyncio.sleep(found.terms.cut_ms / 1000)
     to_ms = _now_ms()
-    floors = {gateway.place: watch.floors[gateway.id] for gateway in gateways}
+    floors = {gateway.place: watch.held(gateway.id) for gateway in gateways}
     for way in ways:
         way.heal()
     found.cuts.append(Cut(floors, from_ms, to_ms))

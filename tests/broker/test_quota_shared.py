@@ -76,11 +76,13 @@ def test_floors_go_on_where_the_broker_is_out_of_reach(run: Run, tenant: str) ->
         from_ms = cut.from_ms + run.terms.lease_ms + run.terms.interval_ms
         seconds = (cut.to_ms - from_ms) / 1000
         for place, floors in cut.floors.items():
-            floor, rate = floors[tenant], run.rate(tenant, place, from_ms, cut.to_ms)
-            print(f"{tenant} at {place}: a floor of {floor:.1f} tokens/s, {rate:.1f} used")
-            assert floor - slack / seconds <= rate <= floor + slack / seconds
-        # A baseline is split by what is asked for, which is the same at each gateway.
-        assert all(0.9 * FLOOR <= floors[tenant] <= 1.1 * FLOOR for floors in cut.floors.values())
+            rate = run.rate(tenant, place, from_ms, cut.to_ms)
+            # A decision that was sent last may not have been obeyed any more.
+            least, most = floors[tenant]
+            print(f"{tenant} at {place}: {least:.1f} to {most:.1f} tokens/s, {rate:.1f} used")
+            assert least - slack / seconds <= rate <= most + slack / seconds
+            # A baseline is split by what is asked for, which is about the same at each gateway.
+            assert 0.7 * FLOOR <= least <= most <= 1.3 * FLOOR
 
 
 def test_a_class_without_a_floor_has_nothing_once_its_lease_has_run_out(run: Run) -> None:
