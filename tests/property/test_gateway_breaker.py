@@ -54,7 +54,7 @@ class Overrun(Plane):
 def test_floors_pass_an_open_breaker_probes_a_half_open_one_and_all_a_closed_one() -> None:
     edges = [Edge(PoolGate("chat", f"edge-{n}"), -START + 7777 * n) for n in range(2)]
     world = Overrun(Random(1), 0.0, edges, pool_with(RULES))
-    world.until(lambda: world.admitted("spo") > 20)
+    world.until(lambda: world.admitted("spo") > 10)
     world.until(lambda: world.breaker() == "open")
     world.run(50, LOAD)
     before = {name: world.admitted(name) for name in LOAD}
