@@ -9,8 +9,8 @@ from typing import cast
 
 import numpy as np
 
-from tokenweir.core.accounts import CYCLES, Key
-from tokenweir.core.quotas import COLUMNS, FIGURES, Quotas, new_quotas, open_for, share_of
+from tokenweir.core.quota.accounts import CYCLES, Key
+from tokenweir.core.quota.quotas import COLUMNS, FIGURES, Quotas, new_quotas, open_for, share_of
 from tokenweir.core.terms import Bools, Ints, Terms
 from tokenweir.records.rows import QuotaRow
 from tokenweir.records.spec import Cycle, PoolSpec

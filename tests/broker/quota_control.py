@@ -15,7 +15,7 @@ from tests.broker.quota_terms import (
     Terms,
 )
 from tests.pools import spec, tenant
-from tokenweir.core.calendar import window
+from tokenweir.core.quota.calendar import window
 from tokenweir.records.control import GatewayLeases
 from tokenweir.records.spec import PoolSpec, Quota
 from tokenweir.records.usage import UsageReport

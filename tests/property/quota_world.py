@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from tests.pools import START, pool_with, spec, tenant
-from tokenweir.core import calendar
 from tokenweir.core.pool import Pool
+from tokenweir.core.quota import calendar
 from tokenweir.core.step import Decided, advance, fold
 from tokenweir.gateway import ledger
 from tokenweir.gateway.hearing import ControlRecord

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tokenweir.core.calendar import window
+from tokenweir.core.quota.calendar import window
 from tokenweir.records.spec import Cycle, Zone
 from tokenweir.spec.zones import zone_of
 

@@ -6,8 +6,8 @@ from itertools import product
 import pytest
 
 from tests.pools import START, pool_with, spec, tenant
-from tokenweir.core import calendar
 from tokenweir.core.pool import Pool
+from tokenweir.core.quota import calendar
 from tokenweir.core.step import UsageRecord, advance, fold
 from tokenweir.gateway import ledger
 from tokenweir.gateway.pool import PoolGate

@@ -1,7 +1,7 @@
 """Let what was kept for the boundary take effect: a spec, a capacity (T4)."""
 
 from tokenweir.core.pool import Pool
-from tokenweir.core.quotas import reopened
+from tokenweir.core.quota.quotas import reopened
 from tokenweir.core.reindex import reindex
 from tokenweir.core.schedule import scheduled
 from tokenweir.core.terms import terms_of

@@ -17,13 +17,13 @@ from tokenweir.core.breaker import (
     probes,
 )
 from tokenweir.core.grants import Grants, grants
-from tokenweir.core.guard import Guarded
 from tokenweir.core.leases import Leased, lease
 from tokenweir.core.measure import Measures, measure
 from tokenweir.core.occupancy import Occupancy, occupancy
 from tokenweir.core.pool import Pool
-from tokenweir.core.quota_step import Rationed, guard_quotas, ration_quotas
-from tokenweir.core.rations import capped
+from tokenweir.core.quota.guard import Guarded
+from tokenweir.core.quota.rations import capped
+from tokenweir.core.quota.step import Rationed, guard_quotas, ration_quotas
 from tokenweir.core.reclaim import loans
 from tokenweir.core.revoke import in_flight, is_revoked, revoked
 from tokenweir.core.smooth import debt, decay

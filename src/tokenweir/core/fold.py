@@ -8,8 +8,8 @@ from tokenweir.core import ONE
 from tokenweir.core.apply import take_up
 from tokenweir.core.issued import confirm
 from tokenweir.core.pool import COUNTERS, GAUGES, Gateway, Pool
-from tokenweir.core.quota_fold import count, give
-from tokenweir.core.quotas import HELD, share_of
+from tokenweir.core.quota.fold import count, give
+from tokenweir.core.quota.quotas import HELD, share_of
 from tokenweir.core.schedule import in_force
 from tokenweir.core.sound import CAPACITY, CEILING, check_bounds, check_spec
 from tokenweir.core.terms import Bools, Ints

@@ -8,7 +8,7 @@ import numpy as np
 from tokenweir.core.decide import Verdict
 from tokenweir.core.occupancy import KV, SEQUENCES, UNIT, limit
 from tokenweir.core.pool import Issue, Pool
-from tokenweir.core.quota_records import Ceilings, ceilings_of
+from tokenweir.core.quota.records import Ceilings, ceilings_of
 from tokenweir.core.terms import Ints
 from tokenweir.records.control import GatewayLeases
 

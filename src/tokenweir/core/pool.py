@@ -7,7 +7,7 @@ import numpy as np
 
 from tokenweir.core.alpha import UNTUNED, TuningState
 from tokenweir.core.breaker import CLOSED, NOTHING_ENDED, BreakerState, Outcomes
-from tokenweir.core.quotas import Quotas, no_quotas
+from tokenweir.core.quota.quotas import Quotas, no_quotas
 from tokenweir.core.tally import Tally, new_tally
 from tokenweir.core.terms import Ints, Terms, terms_of
 from tokenweir.core.tier import TierState

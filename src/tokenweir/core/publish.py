@@ -14,15 +14,15 @@ from tokenweir.core.audit import (
     tier_audit,
 )
 from tokenweir.core.decide import Verdict, tier_of
-from tokenweir.core.exposure import unheard
 from tokenweir.core.figures import gateway_figures, tenant_figures
 from tokenweir.core.issued import given
 from tokenweir.core.lease_records import lease_records, note_parts, parts_of
 from tokenweir.core.occupancy import KV, SEQUENCES, held, limit
 from tokenweir.core.pool import Gateway, Pool
-from tokenweir.core.quota_audit import loan_audit, spent_audit, turn_audit
-from tokenweir.core.quota_records import quota_figures, spends
-from tokenweir.core.quotas import close_interval, leave
+from tokenweir.core.quota.audit import loan_audit, spent_audit, turn_audit
+from tokenweir.core.quota.exposure import unheard
+from tokenweir.core.quota.quotas import close_interval, leave
+from tokenweir.core.quota.records import quota_figures, spends
 from tokenweir.core.revoke import is_revoked
 from tokenweir.core.roster import roster
 from tokenweir.core.terms import Bools, Terms

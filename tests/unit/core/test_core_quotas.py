@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from tests.pools import START, pool_with, report, spec, step, tenant
-from tokenweir.core import accounts
 from tokenweir.core.pool import Pool
+from tokenweir.core.quota import accounts
 from tokenweir.core.step import Decided, advance, fold
 from tokenweir.records.control import Barred, GatewayLeases
 from tokenweir.records.journal import AuditEntry, DecisionEntry

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tokenweir.core.accounts import EVERYBODY
-from tokenweir.core.guard import Guarded
 from tokenweir.core.pool import Pool
-from tokenweir.core.quotas import (
+from tokenweir.core.quota.accounts import EVERYBODY
+from tokenweir.core.quota.guard import Guarded
+from tokenweir.core.quota.quotas import (
     AFTER,
     CEILING,
     CEILING_AFTER,
@@ -17,7 +17,7 @@ from tokenweir.core.quotas import (
     SPENT,
     Quotas,
 )
-from tokenweir.core.rations import Rations, soon
+from tokenweir.core.quota.rations import Rations, soon
 from tokenweir.core.terms import Bools, Ints
 from tokenweir.records.journal import QuotaFigures
 from tokenweir.records.spec import PoolSpec

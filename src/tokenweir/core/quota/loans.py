@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tokenweir.core.exposure import exposure
-from tokenweir.core.lending import Book, moved
 from tokenweir.core.pool import Pool
-from tokenweir.core.quotas import LENT, Group
-from tokenweir.core.rations import MICRO, MOST_RATE, Rations, rate_of
+from tokenweir.core.quota.exposure import exposure
+from tokenweir.core.quota.lending import Book, moved
+from tokenweir.core.quota.quotas import LENT, Group
+from tokenweir.core.quota.rations import MICRO, MOST_RATE, Rations, rate_of
 from tokenweir.core.terms import Ints
 from tokenweir.records.spec import PoolSpec
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tokenweir.core.quotas import (
+from tokenweir.core.quota.quotas import (
     AFTER,
     ASKED,
     BEFORE,

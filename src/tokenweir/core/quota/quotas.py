@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tokenweir.core import calendar
-from tokenweir.core.accounts import Accounts, keep, meet, open_accounts
+from tokenweir.core.quota import calendar
+from tokenweir.core.quota.accounts import Accounts, keep, meet, open_accounts
 from tokenweir.core.terms import Ints, Terms, terms_of
 from tokenweir.records.spec import Capacity, Cycle, PoolSpec, Zone
 

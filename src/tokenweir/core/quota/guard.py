@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tokenweir.core.ceilings import raised, starter
-from tokenweir.core.exposure import exposure
 from tokenweir.core.pool import Pool
-from tokenweir.core.quotas import (
+from tokenweir.core.quota.ceilings import raised, starter
+from tokenweir.core.quota.exposure import exposure
+from tokenweir.core.quota.quotas import (
     ACTIVE,
     AFTER,
     BARRED,
@@ -27,7 +27,7 @@ from tokenweir.core.quotas import (
     Quotas,
     share_of,
 )
-from tokenweir.core.rations import Rations, next_limits, soon
+from tokenweir.core.quota.rations import Rations, next_limits, soon
 from tokenweir.core.terms import Bools, Ints
 from tokenweir.records.spec import PoolSpec
 

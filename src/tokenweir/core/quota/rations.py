@@ -6,8 +6,7 @@ import numpy as np
 
 from tokenweir.core import ONE
 from tokenweir.core.pool import Pool
-from tokenweir.core.quota_turn import limits
-from tokenweir.core.quotas import (
+from tokenweir.core.quota.quotas import (
     ASKED,
     CEILING_AFTER,
     HELD,
@@ -19,6 +18,7 @@ from tokenweir.core.quotas import (
     Share,
     counted,
 )
+from tokenweir.core.quota.turn import limits
 from tokenweir.core.smooth import decay, smooth
 from tokenweir.core.terms import UNLIMITED, Ints, Terms
 from tokenweir.records.spec import PoolSpec

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tokenweir.core.guard import NOTHING, Guarded, guard
 from tokenweir.core.leases import Leased
 from tokenweir.core.pool import Pool
-from tokenweir.core.quota_loans import Loan, lend
-from tokenweir.core.quota_turn import Turn, turn
-from tokenweir.core.rations import Rations, caps, ration
+from tokenweir.core.quota.guard import NOTHING, Guarded, guard
+from tokenweir.core.quota.loans import Loan, lend
+from tokenweir.core.quota.rations import Rations, caps, ration
+from tokenweir.core.quota.turn import Turn, turn
 from tokenweir.core.terms import UNLIMITED, Bools, Ints
 from tokenweir.records.spec import PoolSpec
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tokenweir.core import calendar
-from tokenweir.core.quotas import (
+from tokenweir.core.quota import calendar
+from tokenweir.core.quota.quotas import (
     ACTIVE,
     AFTER,
     ASKED,

@@ -6,7 +6,7 @@ import numpy as np
 
 from tokenweir.core import ONE
 from tokenweir.core.pool import Gateway, Pool
-from tokenweir.core.quotas import NOW, SINCE, SPENT, counted
+from tokenweir.core.quota.quotas import NOW, SINCE, SPENT, counted
 from tokenweir.core.terms import Ints
 from tokenweir.records.spec import PoolSpec
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tokenweir.core.quota_loans import Loan
-from tokenweir.core.quota_turn import Turn, name_of
-from tokenweir.core.quotas import EXHAUSTED, Quotas
-from tokenweir.core.rations import Rations
+from tokenweir.core.quota.loans import Loan
+from tokenweir.core.quota.quotas import EXHAUSTED, Quotas
+from tokenweir.core.quota.rations import Rations
+from tokenweir.core.quota.turn import Turn, name_of
 from tokenweir.core.terms import Ints
 from tokenweir.records.journal import AuditEntry
 
