@@ -1,6 +1,7 @@
 """Fold one record of the usage topic into its pool; the pool's time has been moved already."""
 
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,6 +53,16 @@ RECENT = [PLACE[name] for name in ("refused_tokens", "refused", "wait_ms", "requ
 COUNTER, GAUGE = (np.arange(len(names))[:, None] for names in (COUNTERS, GAUGES))
 
 
+class _Rows(NamedTuple):
+    """The rows of a report; arrays of shape (rows,), the table (columns, rows)."""
+
+    tenants: Ints
+    table: Ints
+    charged: Ints
+    event_ms: Ints
+    recent: Bools
+
+
 def fold_report(pool: Pool, report: UsageReport, append_ms: int) -> None:
     """Count a gateway's report once, whatever happened to it on its way (R1-R3, T5, T7).
 
@@ -66,8 +77,11 @@ def fold_report(pool: Pool, report: UsageReport, append_ms: int) -> None:
     heard_ms = max(gateway.applied_ms, gateway.first_ms)
     hear(pool, gateway, report.sequence, last, report.applied, closing=report.closing)
     tenants = pool.terms.find(report.totals.names)[np.asarray(report.totals.tenant, np.int64)]
-    _count(pool, gateway, tenants, table, append_ms - report.age_ms)
-    _count_quotas(pool, report, tenants, table, append_ms - report.age_ms, heard_ms)
+    cut_ms = append_ms - report.age_ms
+    rows = _rows(pool, tenants, table, cut_ms)
+    _count(pool, gateway, rows)
+    if pool.quotas.accounts.keys:
+        _count_quotas(pool, report, rows, cut_ms, heard_ms)
     _gauge(gateway, tenants, table, report.more)
 
 
@@ -198,15 +212,18 @@ def hear(
         gateway.issued = []
 
 
-def _count(pool: Pool, gateway: Gateway, tenants: Ints, table: Ints, cut_ms: int) -> None:
-    charged = charged_by(pool, table)
+def _rows(pool: Pool, tenants: Ints, table: Ints, cut_ms: int) -> _Rows:
+    event_ms = np.minimum(cut_ms - table[PLACE["age_ms"]], pool.clock_ms)
+    return _Rows(tenants, table, charged_by(pool, table), event_ms, is_recent(pool, event_ms))
+
+
+def _count(pool: Pool, gateway: Gateway, rows: _Rows) -> None:
+    tenants, table, charged, event_ms, recent = rows
     counters = np.concatenate([table[ENDED], charged[None], table[HELD_BACK]])
     place = tenants * len(COUNTERS) + COUNTER
     # NumPy adds to a flat array in a fraction of the time.
     np.add.at(pool.totals.reshape(-1), place.ravel(), counters.ravel())
-    event_ms = np.minimum(cut_ms - table[PLACE["age_ms"]], pool.clock_ms)
     add_tokens(pool.window, tenants, event_ms, charged)
-    recent = is_recent(pool, event_ms)
     if not np.all(recent):
         tenants, table, charged = tenants[recent], table[:, recent], charged[recent]
     np.add.at(gateway.spent, tenants, np.maximum(charged, 0))
@@ -223,20 +240,14 @@ def _count(pool: Pool, gateway: Gateway, tenants: Ints, table: Ints, cut_ms: int
             np.add.at(added, tenants, table[row])
 
 
-def _count_quotas(
-    pool: Pool, report: UsageReport, tenants: Ints, table: Ints, cut_ms: int, heard_ms: int
-) -> None:
+def _count_quotas(pool: Pool, report: UsageReport, rows: _Rows, cut_ms: int, heard_ms: int) -> None:
     """Charge the windows of quotas; what came late or was kept in a spool too (T7)."""
-    if not pool.quotas.accounts.keys:
-        return
+    tenants, table, charged, event_ms, recent = rows
     share = share_of(pool.quotas, report.gateway)
     if not pool.gateways[report.gateway].more:  # gauges are whole in each complete report (R2)
         share.figures[HELD] = 0
     if not report.more:
         share.told_ms = max(share.told_ms, cut_ms)
-    charged = charged_by(pool, table)
-    event_ms = np.minimum(cut_ms - table[PLACE["age_ms"]], pool.clock_ms)
-    recent = is_recent(pool, event_ms)
     asked = np.where(recent, np.maximum(charged, 0) + table[PLACE["refused_tokens"]], 0)
     users = [report.totals.names[place] for place in report.totals.user]
     count(

@@ -18,7 +18,6 @@ from tokenweir.records.spec import ReclaimTerms
 class Loans:
     """What the last decision left; arrays of shape (tenants,), rates in milli-tokens/s."""
 
-    borrowed: Ints
     floor: Ints
     kept: Ints  # what a reclaim must leave each borrower
 
@@ -35,10 +34,10 @@ def loans(tally: Tally, terms: Terms, reclaim: ReclaimTerms, before_ms: int, at_
     rests |= at_ms - tally.gained_ms < reclaim.cool_down_ms
     remainder = tally.borrowed - tally.borrowed * reclaim.beta // ONE
     kept = np.where(rests, tally.borrowed, remainder)
-    return Loans(tally.borrowed, tally.floor, kept * standing(terms).firm)
+    return Loans(tally.floor, kept * standing(terms).firm)
 
 
 def no_loans(tenants: int) -> Loans:
     """Nothing was lent."""
     nothing = np.zeros(tenants, dtype=np.int64)
-    return Loans(nothing, nothing, nothing)
+    return Loans(nothing, nothing)
