@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from tokenweir.cli.log import Log, open_log
+from tokenweir.cli.moment import read_since
 from tokenweir.cli.pools import Row
 from tokenweir.cli.settings import Settings
 from tokenweir.cli.show import Column, note, show_json, show_table
@@ -14,13 +15,11 @@ from tokenweir.errors import BadInput
 from tokenweir.letters.contents import Contents, contents
 from tokenweir.letters.found import Entry, Letter, Letters, Place
 from tokenweir.records.journal import DeadLetter
-from tokenweir.spec.quantity import duration
 from tokenweir.topics import Topics
 
 SHOWN = 200  # rows of a table; --output json has all
 MANY = 20_000  # take a while to read
 MOST = 100_000  # are kept in memory, each with its record
-AGO = duration("1 s", "8760 h")
 COLUMNS = (
     Column("FOUND"),
     Column("PLACE"),
@@ -60,22 +59,6 @@ def read_choice(since: str | None, pool: str | None, reason: str | None, now_ms:
     """The choice that the options say; raises `BadInput`."""
     since_ms = None if since is None else read_since(since, now_ms)
     return Choice(since_ms=since_ms, pool=pool, reason=reason)
-
-
-def read_since(text: str, now_ms: int) -> int:
-    """A moment in ms: so long ago, or a time, which is UTC unless it says otherwise."""
-    try:
-        return now_ms - AGO.read(text)
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise BadInput(
-            f"--since: value {text!r}: {AGO.allowed}, ago; or a time: 2026-11-29T17:10"
-        ) from error
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1000)
 
 
 async def _read(settings: Settings, choice: Choice) -> list[Letter]:

@@ -15,10 +15,11 @@ from tokenweir.cli.story import (
     decision_words,
     instant,
     story_row,
+    tenant_cells,
     tenant_words,
 )
 from tokenweir.errors import BadInput, Unavailable
-from tokenweir.history.answers import Change, Figures
+from tokenweir.history.answers import Change
 from tokenweir.history.client import connect
 from tokenweir.history.explain import EndsUnder, GatewaysAt, NewestDecisions
 from tokenweir.history.instants import instant_of
@@ -114,7 +115,7 @@ def _show(story: Story) -> None:
     _say(*decision_words(story))
     print()
     before = {row.tenant: row.grant for row in story.tenants_before}
-    show_table(TENANTS, [_tenant(row, before) for row in story.tenants])
+    show_table(TENANTS, [tenant_cells(row, before, "-") for row in story.tenants])
     if story.gateways:
         print()
         show_table(GATEWAYS, list(_gateways(story)))
@@ -130,24 +131,6 @@ def _show(story: Story) -> None:
                 for row in refused
             )
         )
-
-
-def _tenant(row: Figures, before: dict[str, int]) -> list[str]:
-    known = before.get(row.tenant)
-    return [
-        row.tenant,
-        row.service_class,
-        figures.rate(row.baseline),
-        figures.rate(row.demand),
-        figures.rate(row.floor),
-        figures.ratio(row.weight),
-        figures.ratio(row.debt),
-        figures.rate(row.grant),
-        "-" if known is None else figures.rate(known),
-        figures.rate(row.leased),
-        figures.count(row.queued),
-        figures.count(row.refused),
-    ]
 
 
 def _gateways(story: Story) -> list[list[str]]:

@@ -22,12 +22,26 @@ def read_moment(option: str, text: str | None, now_ms: int) -> int | None:
     if named is not None:
         return int(named[1])
     try:
+        return _ago_or_time(text, now_ms)
+    except ValueError as error:
+        raise BadInput(f"{option}: value {text!r}: allowed is {ALLOWED}") from error
+
+
+def read_since(text: str, now_ms: int) -> int:
+    """A moment in ms: so long ago, or a time, which is UTC unless it says otherwise."""
+    try:
+        return _ago_or_time(text, now_ms)
+    except ValueError as error:
+        raise BadInput(
+            f"--since: value {text!r}: {AGO.allowed}, ago; or a time: 2026-11-29T17:10"
+        ) from error
+
+
+def _ago_or_time(text: str, now_ms: int) -> int:
+    try:
         return now_ms - AGO.read(text)
     except ValueError:
         pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise BadInput(f"{option}: value {text!r}: allowed is {ALLOWED}") from error
+    moment = datetime.fromisoformat(text)
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return int(moment.timestamp() * 1000)

@@ -9,7 +9,7 @@ from tokenweir.cli import figures
 from tokenweir.cli.audit_words import sentence
 from tokenweir.cli.journal_story import told
 from tokenweir.cli.report_words import Links, change_of, clock
-from tokenweir.cli.story import Story, decision_words
+from tokenweir.cli.story import Story, decision_words, tenant_cells
 from tokenweir.history.answers import Figures
 from tokenweir.records.journal import AuditEntry
 from tokenweir.review.chronicle import Chronicle
@@ -134,22 +134,8 @@ def _tenants(story: Story) -> dict[str, Any]:
 
 
 def _row(row: Figures, before: dict[str, int]) -> list[str]:
-    known = before.get(row.tenant)
-    return [
-        row.tenant,
-        row.service_class,
-        figures.rate(row.baseline),
-        figures.rate(row.demand),
-        figures.rate(row.floor),
-        figures.ratio(row.weight),
-        figures.ratio(row.debt),
-        figures.rate(row.grant),
-        "–" if known is None else figures.rate(known),
-        figures.rate(row.leased),
-        figures.count(row.spent),
-        figures.count(row.queued),
-        figures.count(row.refused),
-    ]
+    *decided, queued, refused = tenant_cells(row, before, "–")
+    return [*decided, figures.count(row.spent), queued, refused]
 
 
 def _gateways(story: Story, at_ms: int) -> dict[str, Any]:

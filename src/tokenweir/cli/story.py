@@ -1,6 +1,6 @@
 """The story of one decision, wherever it was read: values, and the words for one tenant."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
@@ -191,3 +191,22 @@ def _refuses(now: Told) -> str:
 
 def _named(row: Row) -> Row:
     return {UNITS.get(name, name): value for name, value in row.items()}
+
+
+def tenant_cells(row: Figures, before: Mapping[str, int], unknown: str) -> list[str]:
+    """A tenant's row in a decision's table; `unknown` where the decision before had no grant."""
+    grant = before.get(row.tenant)
+    return [
+        row.tenant,
+        row.service_class,
+        figures.rate(row.baseline),
+        figures.rate(row.demand),
+        figures.rate(row.floor),
+        figures.ratio(row.weight),
+        figures.ratio(row.debt),
+        figures.rate(row.grant),
+        unknown if grant is None else figures.rate(grant),
+        figures.rate(row.leased),
+        figures.count(row.queued),
+        figures.count(row.refused),
+    ]

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from tokenweir.cli import figures
-from tokenweir.cli.dead_letters import read_since
+from tokenweir.cli.moment import read_since
 from tokenweir.cli.settings import Settings
 from tokenweir.cli.show import Column, note, show_json, show_table
 from tokenweir.errors import BadInput
