@@ -5,17 +5,17 @@ from its rows at any moment. Nothing sleeps, and a seed tells the whole run.
 """
 
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from random import Random
 
 from tests.pools import START, pool_with, spec, tenant
+from tests.property import edges
 from tokenweir.core.pool import Pool
 from tokenweir.core.quota import calendar
 from tokenweir.core.step import Decided, advance, fold
 from tokenweir.gateway import ledger
 from tokenweir.gateway.hearing import ControlRecord
 from tokenweir.gateway.pool import PoolGate
-from tokenweir.gateway.report import Cut
 from tokenweir.gateway.request import Request
 from tokenweir.records.control import GatewayLeases
 from tokenweir.records.journal import AuditEntry, DecisionEntry
@@ -59,21 +59,11 @@ Account = tuple[str, str, str]  # tenant, user, window
 
 
 @dataclass
-class Edge:
-    """One gateway, and what is on its way to and from it."""
+class Edge(edges.Edge):
+    """One gateway, and what has befallen it."""
 
-    gate: PoolGate
-    ahead_ms: int
-    spool: list[Cut] = field(default_factory=list)
-    running: list[tuple[int, Request]] = field(default_factory=list)
-    records: list[tuple[int, ControlRecord]] = field(default_factory=list)
-    acks: list[tuple[int, int, int]] = field(default_factory=list)
-    in_flight_until_ms: int = 0
     cut_until_ms: int = 0
     dead: bool = False
-
-    def own(self, now_ms: int) -> int:
-        return now_ms + self.ahead_ms
 
 
 class QuotaWorld:
@@ -126,17 +116,11 @@ class QuotaWorld:
 
     def _turn(self, edge: Edge) -> None:
         cut = self.now_ms < edge.cut_until_ms
-        own_ms = edge.own(self.now_ms)
         if not cut:
-            for due_ms, record in [each for each in edge.records if each[0] <= self.now_ms]:
-                edge.records.remove((due_ms, record))
-                edge.gate.hear(record, own_ms)
-            for due_ms, append_ms, sent_ms in [a for a in edge.acks if a[0] <= self.now_ms]:
-                edge.acks.remove((due_ms, append_ms, sent_ms))
-                edge.gate.acknowledged(append_ms, sent_ms, own_ms)
+            edge.deliver(self.now_ms)
         self._work(edge)
         if self.now_ms % 500 == 0:
-            edge.spool += edge.gate.cut(own_ms)
+            edge.spool += edge.gate.cut(edge.own(self.now_ms))
         if not cut:
             self._send(edge)
 

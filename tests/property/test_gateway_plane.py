@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.pools import START, pool_with, spec, tenant
+from tests.property import edges
 from tokenweir.core.pool import Pool
 from tokenweir.core.step import advance, fold
 from tokenweir.gateway import ledger
 from tokenweir.gateway.hearing import ControlRecord
 from tokenweir.gateway.pool import PoolGate
-from tokenweir.gateway.report import Cut
 from tokenweir.gateway.request import Request
 
 CAPACITY = 10_000  # tokens/s
@@ -36,20 +36,10 @@ RULES = spec(
 
 
 @dataclass
-class Edge:
-    """One gateway, and the difference of its clock to the broker's."""
+class Edge(edges.Edge):
+    """One gateway, and what its tenants were charged."""
 
-    gate: PoolGate
-    ahead_ms: int
-    spool: list[Cut] = field(default_factory=list)
-    running: list[tuple[int, Request]] = field(default_factory=list)
-    records: list[tuple[int, ControlRecord]] = field(default_factory=list)
-    acks: list[tuple[int, int, int]] = field(default_factory=list)
-    in_flight_until_ms: int = 0
     done: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TENANTS, 0))
-
-    def own(self, now_ms: int) -> int:
-        return now_ms + self.ahead_ms
 
 
 @dataclass
@@ -68,21 +58,12 @@ class Plane:
         for _ in range(steps):
             self.now_ms += STEP_MS
             for edge in self.edges:
-                self._deliver(edge)
+                edge.deliver(self.now_ms)
                 self._work(edge, load)
                 if self.now_ms % 500 == 0:
                     edge.spool += edge.gate.cut(edge.own(self.now_ms))
                 self._send(edge)
             self._check()
-
-    def _deliver(self, edge: Edge) -> None:
-        own_ms = edge.own(self.now_ms)
-        for due_ms, record in [r for r in edge.records if r[0] <= self.now_ms]:
-            edge.records.remove((due_ms, record))
-            edge.gate.hear(record, own_ms)
-        for due_ms, append_ms, sent_ms in [a for a in edge.acks if a[0] <= self.now_ms]:
-            edge.acks.remove((due_ms, append_ms, sent_ms))
-            edge.gate.acknowledged(append_ms, sent_ms, own_ms)
 
     def _work(self, edge: Edge, load: Mapping[str, float]) -> None:
         own_ms = edge.own(self.now_ms)
