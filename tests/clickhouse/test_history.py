@@ -2,8 +2,10 @@
 
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,11 +46,21 @@ from tokenweir.history.store import (
     open_usage,
     prepare,
 )
+from tokenweir.records.journal import QuotaFigures
 
 pytestmark = pytest.mark.clickhouse
 
 USAGE, JOURNAL = Place("usage", 0), Place("journal", 0)
 SINCE, UNTIL = instant_of(NOON_MS), instant_of(NOON_MS + 3_600_000)
+DOCS = Path(__file__).parents[2] / "docs" / "clickhouse.md"
+TODAY = QuotaFigures(
+    tenant=["acme", "acme"],
+    user=["", "ann"],
+    window_id=["day/2026-05-29", "minute/2026-05-29T12:00+00:00"],
+    tokens=[40_000, 500],
+    spent=[1_200, 70],
+    given=[2_000, 90],
+)
 
 
 @pytest.fixture
@@ -81,7 +93,7 @@ def rows(client: Client, sql: str) -> list[Any]:
 
 def test_tables_are_created_once_and_found_again(client: Client) -> None:
     assert prepare(client) == prepare(client)
-    assert len(rows(client, "SHOW TABLES")) == 6
+    assert len(rows(client, "SHOW TABLES")) == 7
 
 
 def test_a_table_of_another_shape_is_one_clear_line(client: Client) -> None:
@@ -148,6 +160,57 @@ def test_a_crash_between_grants_and_decisions_neither_loses_nor_doubles(client: 
         journal(client, *records, tables=tables)
     assert rows(client, "SELECT count(), uniqExact(at) FROM grants") == [(3, 3)]
     assert rows(client, "SELECT count() FROM decisions") == [(3,)]
+
+
+def test_a_decisions_quotas_are_there_once_after_crashes_and_repeats(client: Client) -> None:
+    """H1, H2, S6."""
+    entries = [decision_entry(NOON_MS + n * 1000, quotas=TODAY) for n in range(2)]
+    records = [record(n, entry, place=JOURNAL) for n, entry in enumerate(entries)]
+    for tables in (1, 2, 3):
+        journal(client, *records, tables=tables)
+    journal(client, *(record(n + 10, entry, place=JOURNAL) for n, entry in enumerate(entries)))
+    asked = (
+        "SELECT pool, tenant, user, window_id, tokens, spent, given FROM quotas"
+        " WHERE at = toDateTime64('2026-05-29 12:00:01', 3, 'UTC') ORDER BY index"
+    )
+    assert rows(client, "SELECT count(), uniqExact(at, index) FROM quotas") == [(4, 4)]
+    assert rows(client, asked) == [
+        (POOL, "acme", "", "day/2026-05-29", 40_000, 1_200, 2_000),
+        (POOL, "acme", "ann", "minute/2026-05-29T12:00+00:00", 500, 70, 90),
+    ]
+
+
+def test_the_query_in_the_docs_tells_what_a_window_came_to(client: Client) -> None:
+    for n, spent in enumerate(([5, 1], [1_200, 70])):
+        quotas = replace(TODAY, spent=spent)
+        journal(client, record(n, decision_entry(NOON_MS + n * 1000, quotas=quotas), place=JOURNAL))
+    example = DOCS.read_text(encoding="utf-8").partition("```sql\n")[2].partition("```")[0]
+    found = rows(client, example.replace("'chat'", f"'{POOL}'"))
+    assert sorted(found)[0] == ("acme", "", "day/2026-05-29", 1_200, 40_000)
+
+
+def test_a_database_without_the_table_of_quotas_gets_it_and_loses_nothing(client: Client) -> None:
+    """As an earlier version leaves it, stopped between grants and decisions of offset 2."""
+    records = [
+        record(n, decision_entry(NOON_MS + n * 1000, quotas=TODAY), place=JOURNAL) for n in range(4)
+    ]
+    journal(client, *records[:2])
+    journal(client, records[2], tables=1)
+    client.command("DROP TABLE quotas")
+    prepare(client)
+    assert open_journal(client, JOURNAL).begins == 2
+    journal(client, *records)
+    for table in ("grants", "decisions"):
+        assert rows(client, f"SELECT offset FROM {table} ORDER BY offset") == [
+            (0,),
+            (1,),
+            (2,),
+            (3,),
+        ]
+    assert rows(client, "SELECT offset, count() FROM quotas GROUP BY offset ORDER BY offset") == [
+        (2, 2),
+        (3, 2),
+    ]
 
 
 def test_a_repeat_is_known_after_a_restart(client: Client) -> None:

@@ -1,11 +1,13 @@
-"""A decision's figures as rows: one in `decisions`, one a tenant in `grants`."""
+"""A decision's figures as rows: one in `decisions`, one a tenant in `grants`, and its quotas."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 
 from tokenweir.errors import BadRecord
+from tokenweir.history.ddl import Table
 from tokenweir.history.rows import Rows, one_row
-from tokenweir.history.tables import DECISIONS, GRANTS
-from tokenweir.records.journal import DecisionEntry, JournalEntry
+from tokenweir.history.tables import DECISIONS, GRANTS, QUOTAS
+from tokenweir.records.journal import DecisionEntry, JournalEntry, QuotaFigures, TenantFigures
 
 # Columns of `decisions` that have the name of the decision's field.
 SAME = (
@@ -44,11 +46,12 @@ FIGURES = (
     "queued",
     "spent",
 )
+WINDOWS = ("tenant", "user", "window_id", "tokens", "spent", "given")
 
 
 def check_figures(body: DecisionEntry) -> None:
     """Raise `BadRecord` when columns of the figures differ in length."""
-    for figures in (body.tenants, body.gateways):
+    for figures in (body.tenants, body.gateways, body.quotas):
         lengths = {field.name: len(getattr(figures, field.name)) for field in fields(figures)}
         if len(set(lengths.values())) > 1:
             raise BadRecord(f"{type(figures).__name__}: columns of different lengths, {lengths}")
@@ -83,5 +86,16 @@ def decision_row(entry: JournalEntry, body: DecisionEntry, checksum: int) -> Row
 
 def grant_rows(entry: JournalEntry, body: DecisionEntry) -> Rows:
     """The rows in `grants`."""
-    each = {name: getattr(body.tenants, name) for name in FIGURES}
-    return Rows(GRANTS, len(body.tenants.tenant), {"pool": entry.pool, "at": entry.at_ms}, each)
+    return _figure_rows(GRANTS, entry, body.tenants, FIGURES)
+
+
+def quota_rows(entry: JournalEntry, body: DecisionEntry) -> Rows:
+    """The rows in `quotas`."""
+    return _figure_rows(QUOTAS, entry, body.quotas, WINDOWS)
+
+
+def _figure_rows(
+    table: Table, entry: JournalEntry, figures: TenantFigures | QuotaFigures, names: Sequence[str]
+) -> Rows:
+    each = {name: getattr(figures, name) for name in names}
+    return Rows(table, len(figures.tenant), {"pool": entry.pool, "at": entry.at_ms}, each)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from tokenweir.errors import BadRecord
-from tokenweir.history.figures import check_figures, decision_row, grant_rows
+from tokenweir.history.figures import check_figures, decision_row, grant_rows, quota_rows
 from tokenweir.history.letters import letter
 from tokenweir.history.rows import Record, Rows, one_row
 from tokenweir.history.tables import AUDIT, DECISIONS
@@ -99,6 +99,7 @@ def _rows(read: Entry) -> Iterator[Rows]:
     body = read.entry.body
     if isinstance(body, DecisionEntry):
         yield grant_rows(read.entry, body)
+        yield quota_rows(read.entry, body)
         yield decision_row(read.entry, body, read.checksum)
     elif isinstance(body, AuditEntry):
         yield _audit(read, body)

@@ -189,6 +189,24 @@ GRANTS = Table(
     "A row a tenant a decision; idle tenants are left out.",
 )
 
+QUOTAS = Table(
+    "quotas",
+    (
+        *_place(index=True),
+        _at("The decision's boundary, in pool time."),
+        Column("tenant", NAME),
+        Column("user", "String", doc="Empty: the tenant as a whole; *: each user not seen yet."),
+        Column("window_id", "String", doc="Its window, as day/2026-11-29."),
+        *_counts(
+            ("tokens", "What may be spent in the window, charged tokens."),
+            ("spent", "What was spent of it, charged tokens."),
+            ("given", "What all gateways together may have spent of it (Q1)."),
+        ),
+    ),
+    ("pool", "tenant", "user", "at"),
+    "A row a window of a quota that is in use, a decision.",
+)
+
 AUDIT = Table(
     "audit",
     (
@@ -215,7 +233,7 @@ AUDIT = Table(
     "A row a change that took from somebody, or that does not add up.",
 )
 
-TABLES = (USAGE, RECORDS, DECISIONS, GRANTS, AUDIT)
+TABLES = (USAGE, RECORDS, DECISIONS, GRANTS, QUOTAS, AUDIT)
 
 GATEWAYS = View(
     "gateways",
@@ -230,4 +248,4 @@ VIEWS = (GATEWAYS,)
 # What a record of each log fills, in the order of the inserts. The last table has a row of every
 # record that matters and is written last, so what it holds is held by all: reading goes on there.
 OF_USAGE = (USAGE, AUDIT, RECORDS)
-OF_JOURNAL = (GRANTS, AUDIT, DECISIONS)
+OF_JOURNAL = (GRANTS, QUOTAS, AUDIT, DECISIONS)

@@ -11,6 +11,7 @@ from tokenweir.records.journal import (
     DecisionEntry,
     GatewayFigures,
     JournalEntry,
+    QuotaFigures,
     TenantFigures,
 )
 from tokenweir.records.spec import TokenWeights
@@ -20,6 +21,7 @@ from tokenweir.wire import encode
 NOON_MS = 1_780_056_000_000  # 2026-05-29 12:00:00 UTC
 POOL = "pool-a"
 USAGE_0 = Place("usage", 0)
+NO_QUOTAS = QuotaFigures()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ def decision_entry(
     pool: str = POOL,
     tier: Tier = "normal",
     tenants: Sequence[str] = ("acme",),
+    quotas: QuotaFigures = NO_QUOTAS,
     **changes: Any,
 ) -> JournalEntry:
     count = len(tenants)
@@ -167,7 +170,8 @@ def decision_entry(
         **columns | {"tenant": list(tenants), "service_class": ["guaranteed"] * count}
     )
     gateways = GatewayFigures(["gw-1"], [3], [at_ms - 1000], [at_ms - 200], [400_000], [0])
-    body = DecisionEntry(replace(decision, **changes), figures, gateways, used=30, budget=60)
+    changed = replace(decision, **changes)
+    body = DecisionEntry(changed, figures, gateways, used=30, budget=60, quotas=quotas)
     return JournalEntry(pool, at_ms, decision.id, body)
 
 

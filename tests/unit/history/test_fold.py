@@ -19,10 +19,10 @@ from tokenweir.history.letters import letter
 from tokenweir.history.rows import DAY_MS, Block, Place, Record
 from tokenweir.history.sequences import Sequences
 from tokenweir.history.tables import OF_JOURNAL, OF_USAGE
-from tokenweir.records.journal import DeadLetter, DecisionEntry
+from tokenweir.records.journal import DeadLetter, DecisionEntry, QuotaFigures
 from tokenweir.wire import encode
 
-NOTHING = dict.fromkeys(("usage", "records", "audit", "grants", "decisions"), -1)
+NOTHING = dict.fromkeys(("usage", "records", "audit", "grants", "quotas", "decisions"), -1)
 
 
 def usage_lane(held: dict[str, int] | None = None) -> Lane:
@@ -160,6 +160,13 @@ def test_a_decision_becomes_one_row_and_a_row_a_tenant() -> None:
     assert [b.table.name for b in batch.blocks] == ["grants", "decisions"]
 
 
+def test_a_decision_whose_quotas_differ_in_length_is_a_bad_record() -> None:
+    entry = decision_entry(NOON_MS, quotas=QuotaFigures(tenant=["acme", "zeta"], user=[""]))
+    batch = batch_of(journal_lane(), record(0, entry))
+    assert [b.table.name for b in batch.blocks] == ["audit"]
+    assert batch.letters[0].reason.startswith("QuotaFigures: columns of different lengths")
+
+
 def test_a_decision_made_again_is_dropped() -> None:
     """S6: after a crash of the control worker the same entries come again."""
     first, audit = decision_entry(NOON_MS), audit_entry(NOON_MS, 0)
@@ -244,5 +251,5 @@ def test_a_letter_carries_the_record_and_its_place() -> None:
 
 def test_tables_are_filled_in_an_order_that_ends_with_where_reading_goes_on() -> None:
     assert [table.name for table in OF_USAGE] == ["usage", "audit", "records"]
-    assert [table.name for table in OF_JOURNAL] == ["grants", "audit", "decisions"]
+    assert [table.name for table in OF_JOURNAL] == ["grants", "quotas", "audit", "decisions"]
     assert all(len(Block(table)) == 0 for table in (*OF_USAGE, *OF_JOURNAL))
