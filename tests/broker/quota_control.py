@@ -68,6 +68,9 @@ class Watch:
     floors: dict[str, dict[int, dict[str, float]]] = field(
         default_factory=lambda: defaultdict(dict)
     )  # tokens/s by tenant, of each decision, by gateway
+    expiries: dict[str, dict[int, int]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )  # of the leases of each decision, by gateway
 
     def see(self, record: Any) -> None:
         """Note a record, whichever topic it is from."""
@@ -84,6 +87,11 @@ class Watch:
         names = {name for floors in since for name in floors}
         every = {name: [floors.get(name, 0.0) for floors in since] for name in names}
         return {name: (min(floors), max(floors)) for name, floors in every.items()}
+
+    def leased(self, gateway: str, since_ms: int) -> bool:
+        """It obeys leases that were given since then, not old ones told again (L4)."""
+        applied = self.heard[gateway].applied
+        return applied > since_ms and self.expiries[gateway].get(applied, 0) > applied
 
     def _report(self, report: UsageReport) -> None:
         gateway = self.heard.setdefault(report.gateway, Heard())
@@ -103,6 +111,7 @@ class Watch:
         floors = (floor / 1000 for floor in leases.floor)
         found = dict(zip(leases.tenant, floors, strict=True))
         self.floors[leases.gateway][leases.at_ms] = found
+        self.expiries[leases.gateway][leases.at_ms] = leases.expires_ms
         columns = (leases.ceiling_tenant, leases.ceiling_window_id, leases.ceiling_tokens)
         for name, id, tokens in zip(*columns, strict=True):
             given = self.given[name, id]

@@ -89,3 +89,10 @@ def test_leases_that_are_restated_with_their_old_expiry_are_not_renewed() -> Non
     give(gate, 5000, ("ela", 100, 100, 10), **LIVES)
     assert reason(ask(gate, 5000, "ela")) == "silent"
     assert admitted(gate, 5500, "ela", 10) == 1
+
+
+def test_floors_that_are_restated_end_when_they_would_have() -> None:
+    gate = obeying(("ela", 100, 100, 10), **LIVES)
+    give(gate, 8000, ("ela", 100, 100, 10), **LIVES)
+    assert admitted(gate, 8999, "ela", 10) == 1
+    assert reason(ask(gate, 9000, "ela")) == "silent"
