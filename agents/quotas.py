@@ -10,8 +10,10 @@ from streams.folding import Folding
 from streams.log import Log
 from streams.publish import Publisher
 from streams.quota_log import SpendLog
+from streams.quota_metrics import QUOTAS
 from streams.tables import QUOTA_TABLES, declare_tables
 from streams.worker import choose_loop, end_process, ready_topics, run_worker
+from streams.worker_metrics import WorkerCollector, serve_metrics
 from tokenweir.topics import Topics
 
 ROLE = "quotas"
@@ -34,7 +36,7 @@ def add_quotas_agent(app: faust.App, spend: str, folding: Folding[Any]) -> None:
             end_process("the quotas agent", error)
 
 
-def run_quotas(config: Config) -> NoReturn:
+def run_quotas(config: Config, metrics_port: int | None = None) -> NoReturn:
     """Run one quotas worker until it is asked to end; exits 1 if anything is not as it must be."""
     brokers = ready_topics(config)
     choose_loop()
@@ -48,4 +50,6 @@ def run_quotas(config: Config) -> NoReturn:
         Log(brokers),
     )
     add_quotas_agent(app, topics.spend, folding)
+    if metrics_port is not None:
+        serve_metrics(metrics_port, WorkerCollector(QUOTAS, folding, topics))
     run_worker(app, config, ROLE)

@@ -84,12 +84,13 @@ def events_command(metrics_port: int | None) -> None:
 
 
 @click.command("quotas")
-def quotas_command() -> None:
+@click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve /metrics on loopback.")
+def quotas_command(metrics_port: int | None) -> None:
     """Give each pool its part of quotas that several pools share. TOKENWEIR_WORKER names it."""
     os.nice(5)  # its answers may be a moment late: on a small machine control workers come first
     from agents.quotas import run_quotas
 
-    run_quotas(read_config(os.environ))
+    run_quotas(read_config(os.environ), metrics_port)
 
 
 @click.command("history")

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
@@ -49,13 +48,6 @@ class EventsCollector(Collector):
 
     def _lag_s(self, state: Gathering) -> float:
         return max(self.ticks.now_ms() - state.clock_ms, 0) / 1000
-
-
-def serve_metrics(port: int, folding: Folding[EventsPartition], ticks: Ticks) -> None:
-    """Answer `/metrics` on loopback, from a thread of its own."""
-    registry = CollectorRegistry()
-    registry.register(EventsCollector(folding, ticks))
-    start_http_server(port, "127.0.0.1", registry)
 
 
 def _events(states: Mapping[str, Gathering]) -> Family:
