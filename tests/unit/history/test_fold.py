@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests import pools
+from tests.pools import START, pool_with, spec, step, tenant
 from tests.unit.history.made import (
     NOON_MS,
     POOL,
@@ -158,6 +160,29 @@ def test_a_decision_becomes_one_row_and_a_row_a_tenant() -> None:
     assert block(batch, "decisions")["gateway.name"] == [["gw-1"]]
     assert block(batch, "grants")["tenant"] == ["acme", "zeta"]
     assert [b.table.name for b in batch.blocks] == ["grants", "decisions"]
+
+
+@pytest.mark.parametrize("sequences", [None, 100])
+def test_what_the_core_decides_is_stored_with_and_without_a_limit_of_sequences(
+    sequences: int | None,
+) -> None:
+    pool = pool_with(spec(tenant("acme", "guaranteed", 4_000), sequences=sequences))
+    step(pool, pools.report("gw-1", 1, {"acme": 300}), START)
+    decided = step(pool, pools.report("gw-1", 2), START + 1000)
+    assert decided is not None
+    taken = record(0, decided.entries[0], pool="chat")
+    batch = batch_of(journal_lane(), taken)
+    assert batch.letters == ()
+    assert block(batch, "decisions")["id"] == [decided.decision.id]
+    assert block(batch, "grants")["tenant"] == ["acme"]
+
+
+def test_a_column_that_may_lack_is_left_out_whole_or_not_at_all() -> None:
+    entry = decision_entry(NOON_MS, tenants=["acme", "zeta"])
+    assert isinstance(entry.body, DecisionEntry)
+    half = replace(entry.body, tenants=replace(entry.body.tenants, borrowed=[1]))
+    batch = batch_of(journal_lane(), record(0, replace(entry, body=half)))
+    assert batch.letters[0].reason.startswith("TenantFigures: columns of different lengths")
 
 
 def test_a_decision_whose_quotas_differ_in_length_is_a_bad_record() -> None:
