@@ -175,7 +175,8 @@ def test_killed_parts_come_back_and_no_token_is_lost_or_doubled(tmp_path: Path) 
     stored = decisions_in_clickhouse(running.data / "clickhouse")
     decided = decisions_in_journal(running.data / "kafka", running.summary()["pool"])
     # The demo ends as soon as the usage is complete: of the decisions the last may be missing.
-    assert stored == decided[: len(stored)] != []
+    assert stored == decided[: len(stored)]
+    assert len(stored) > len(decided) / 2
 
 
 def test_a_wrong_option_is_one_clear_line(tmp_path: Path) -> None:
