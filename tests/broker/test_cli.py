@@ -22,8 +22,8 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from tokenweir import wire
 from tokenweir.cli.log import open_log
-from tokenweir.cli.plan import Source, plan
-from tokenweir.cli.publish import publish as send
+from tokenweir.cli.specs.plan import Source, plan
+from tokenweir.cli.specs.publish import publish as send
 from tokenweir.records.control import ClassState, ControlDecision, GatewayLeases, Roster
 from tokenweir.records.journal import (
     AuditEntry,

@@ -15,7 +15,7 @@ from streams.parts import environment
 from streams.supervise import Child
 from tests.broker.deployment import REAL_WORKER, Deployment
 from tests.pools import spec, tenant
-from tokenweir.cli import get_quotas
+from tokenweir.cli.get import quotas
 from tokenweir.cli.settings import Settings
 from tokenweir.gateway import Gateway, Refused
 from tokenweir.records.journal import AuditEntry, DecisionEntry
@@ -102,7 +102,7 @@ async def test_two_pools_share_one_quota(
         given = await ceilings(deployment)
         bodies = [entry.body for entry in await deployment.journal()]
         settings = Settings(brokers=brokers, topic_prefix=prefix)
-        await asyncio.to_thread(get_quotas.run, settings, "chat", "json")
+        await asyncio.to_thread(quotas.run, settings, "chat", "json")
         shown = json.loads(capsys.readouterr().out)
     finally:
         sharing.child.kill()

@@ -5,14 +5,14 @@ from typing import Any
 
 import click
 
-from tokenweir.cli.capacity_commands import capacity
-from tokenweir.cli.dead_letter_commands import dead_letters
+from tokenweir.cli.capacity.commands import capacity
+from tokenweir.cli.dead_letters.commands import dead_letters
+from tokenweir.cli.history.commands import usage
 from tokenweir.cli.options import OUTPUT, POOL, connected
-from tokenweir.cli.preset_commands import presets
-from tokenweir.cli.review_commands import REVIEW
-from tokenweir.cli.simulate_command import simulate
-from tokenweir.cli.usage_command import usage
-from tokenweir.cli.what_if_commands import JUDGING
+from tokenweir.cli.review.commands import REVIEW
+from tokenweir.cli.review.judging import JUDGING
+from tokenweir.cli.simulate.commands import simulate
+from tokenweir.cli.specs.commands import presets
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -69,7 +69,7 @@ def apply(settings: Any, **given: Any) -> int:
     Example:
       tokenweir apply -f chat.yaml --dry-run
     """
-    from tokenweir.cli import apply
+    from tokenweir.cli.specs import apply
 
     return apply.run(settings, **given)
 
@@ -93,9 +93,9 @@ def pools(settings: Any, **given: Any) -> None:
     Example:
       tokenweir get pools --output json
     """
-    from tokenweir.cli import get_pools
+    from tokenweir.cli.get import pools
 
-    get_pools.run(settings, **given)
+    pools.run(settings, **given)
 
 
 @get.command()
@@ -113,9 +113,9 @@ def tenants(settings: Any, **given: Any) -> None:
     Example:
       tokenweir get tenants --pool chat
     """
-    from tokenweir.cli import get_tenants
+    from tokenweir.cli.get import tenants
 
-    get_tenants.run(settings, **given)
+    tenants.run(settings, **given)
 
 
 @get.command()
@@ -132,9 +132,9 @@ def quotas(settings: Any, **given: Any) -> None:
     Example:
       tokenweir get quotas --pool chat
     """
-    from tokenweir.cli import get_quotas
+    from tokenweir.cli.get import quotas
 
-    get_quotas.run(settings, **given)
+    quotas.run(settings, **given)
 
 
 @get.command()
@@ -151,9 +151,9 @@ def leases(settings: Any, **given: Any) -> None:
     Example:
       tokenweir get leases --pool chat
     """
-    from tokenweir.cli import get_leases
+    from tokenweir.cli.get import leases
 
-    get_leases.run(settings, **given)
+    leases.run(settings, **given)
 
 
 @tokenweir.command()
@@ -174,7 +174,7 @@ def tail(settings: Any, **given: Any) -> None:
     Example:
       tokenweir tail --pool chat --from-beginning --count 20
     """
-    from tokenweir.cli import tail
+    from tokenweir.cli.watch import tail
 
     tail.run(settings, **given)
 
@@ -195,7 +195,7 @@ def explain(settings: Any, **given: Any) -> None:
     Example:
       tokenweir explain chat@1767323045000 --tenant acme
     """
-    from tokenweir.cli import explain
+    from tokenweir.cli.history import explain
 
     explain.run(settings, **given)
 
@@ -211,7 +211,7 @@ def sql(settings: Any, **given: Any) -> None:
     Example:
       tokenweir sql "SELECT tenant, count() FROM usage GROUP BY tenant"
     """
-    from tokenweir.cli import sql
+    from tokenweir.cli.history import sql
 
     sql.run(settings, **given)
 
@@ -228,7 +228,7 @@ def status(settings: Any, **given: Any) -> int:
     Example:
       tokenweir status
     """
-    from tokenweir.cli import status
+    from tokenweir.cli.watch import status
 
     return status.run(settings, **given)
 

@@ -5,8 +5,8 @@ import pytest
 from tokenweir.capacity.engine import Engine
 from tokenweir.capacity.report import Told
 from tokenweir.capacity.sample import Sample
-from tokenweir.cli.capacity_report import check_urls, line_of
-from tokenweir.cli.capacity_set import read_report, said
+from tokenweir.cli.capacity.report import check_urls, line_of
+from tokenweir.cli.capacity.set import read_report, said
 from tokenweir.errors import BadInput
 from tokenweir.records.usage import CapacityReport
 

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.pools import START, report
-from tokenweir.cli.dead_letters import Choice, is_meant, read_choice
-from tokenweir.cli.dead_letters_explain import explained, lines_of
-from tokenweir.cli.dead_letters_resend import asked, planned
+from tokenweir.cli.dead_letters.explain import explained, lines_of
+from tokenweir.cli.dead_letters.letters import Choice, is_meant, read_choice
+from tokenweir.cli.dead_letters.resend import asked, planned
 from tokenweir.cli.moment import read_since
 from tokenweir.errors import BadInput
 from tokenweir.letters.again import Terms

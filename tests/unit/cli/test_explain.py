@@ -22,10 +22,10 @@ from tests.unit.history.made import (
     record,
     report,
 )
-from tokenweir.cli import explain
-from tokenweir.cli.journal_story import read_journal, told
+from tokenweir.cli.history import explain
+from tokenweir.cli.history.journal_story import read_journal, told
+from tokenweir.cli.history.story import Story, decision_words, story_row, tenant_words
 from tokenweir.cli.settings import Settings
-from tokenweir.cli.story import Story, decision_words, story_row, tenant_words
 from tokenweir.errors import BadInput
 from tokenweir.history.client import connect
 from tokenweir.history.insert import insert

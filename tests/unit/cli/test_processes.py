@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from tokenweir.cli.processes import lives, rows_of
+from tokenweir.cli.watch.processes import lives, rows_of
 
 
 def test_a_process_that_runs_lives_and_one_that_ended_does_not() -> None:

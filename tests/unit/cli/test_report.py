@@ -12,10 +12,10 @@ import pytest
 from tests.enforced import enforced
 from tests.pools import START, report, spec, tenant
 from tests.recordings import Recording, block, messages, recorded
-from tokenweir.cli import report_numbers
-from tokenweir.cli.audit_words import named, sentence
-from tokenweir.cli.report import incident_page
-from tokenweir.cli.report_words import Links, events
+from tokenweir.cli.report import numbers
+from tokenweir.cli.report.audit_words import named, sentence
+from tokenweir.cli.report.incident import incident_page
+from tokenweir.cli.report.words import Links, events
 from tokenweir.core.step import UsageRecord
 from tokenweir.history.answers import Change
 from tokenweir.history.instants import instant_of
@@ -123,7 +123,7 @@ async def test_the_decision_that_is_asked_for_stands_open(made: Recording) -> No
 async def test_of_many_decisions_some_have_numbers_and_links_lead_to_those_before(
     made: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report_numbers, "MOST_ROWS", 4 * 8)
+    monkeypatch.setattr(numbers, "MOST_ROWS", 4 * 8)
     found = Page(await written(made, Span()))
     assert 5 <= len(shown(found)) < 20
     assert {link[1:] for link in found.links} <= set(found.ids)

@@ -12,7 +12,7 @@ from tests.enforced import enforced
 from tests.pools import START
 from tests.recordings import messages, recorded
 from tokenweir.cli.commands import tokenweir
-from tokenweir.cli.what_if_words import money, more
+from tokenweir.cli.what_if.words import money, more
 from tokenweir.errors import BadInput
 from tokenweir.review.export import export
 from tokenweir.review.span import Span

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.pools import START, pool_with, report, spec, step, tenant
-from tokenweir.cli.dead_letters_explain import advice
+from tokenweir.cli.dead_letters.explain import advice
 from tokenweir.core.pool import COUNTERS, GAUGES, Pool
 from tokenweir.core.step import advance, fold
 from tokenweir.errors import BadRecord, UnknownSchema

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.pools import ONE, START, pool_with, report, step
-from tokenweir.cli.presets import texts
+from tokenweir.cli.specs.presets import texts
 from tokenweir.core.actions import action_of
 from tokenweir.core.alpha import PoolLooked, TuningState, next_alpha
 from tokenweir.core.pool import Pool

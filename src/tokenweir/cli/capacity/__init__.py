@@ -1,0 +1,1 @@
+"""What a pool can do: `capacity`."""

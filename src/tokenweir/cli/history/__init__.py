@@ -1,0 +1,1 @@
+"""What happened, from the history: `explain`, `sql` and `usage`."""

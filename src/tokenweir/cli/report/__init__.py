@@ -1,0 +1,1 @@
+"""An incident as one page: `report`."""

@@ -1,0 +1,1 @@
+"""A scenario in virtual time: `simulate`."""

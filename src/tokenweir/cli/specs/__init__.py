@@ -1,0 +1,1 @@
+"""Tell the control plane about pools: `apply` and `presets`."""

@@ -1,0 +1,1 @@
+"""Whether all goes on: `status` and `tail`."""
