@@ -43,7 +43,7 @@ class Client:
     channel: grpc.aio.Channel
 
     async def limit(
-        self, *descriptors: Descriptor, hits: int = 0, timeout_s: float = 5
+        self, *descriptors: Descriptor, hits: int = 0, timeout_s: float = 60
     ) -> RateLimitResponse:
         """Ask whether a request may go."""
         call = self.channel.unary_unary(

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator
 
 import pytest
 
 from tests.unit.adapters.envoy_client import Client, connected, descriptor
 from tests.unit.adapters.served import Pool
+from tests.unit.gateway.made import POOL, class_states
 from tokenweir.adapters.envoy.wire_pb2 import RateLimitResponse
 from tokenweir.records.spec import TokenWeights
 
@@ -143,19 +143,16 @@ async def test_a_request_without_a_tenant_counts_as_unknown(pool: Pool, client: 
 
 
 async def test_a_wait_ends_before_envoy_gives_the_call_up(pool: Pool, client: Client) -> None:
-    pool.lease(("gua", 10, 10, 0))
-
-    began_s, began_ms = time.monotonic(), pool.clock.now_ms
-
-    async def tick() -> None:
-        while True:
-            await asyncio.sleep(0.01)
-            pool.clock.now_ms = began_ms + int(1000 * (time.monotonic() - began_s))
-
-    ticking = asyncio.create_task(tick())
-    await client.limit(descriptor(300, tenant="gua"))
-    # The core class would wait for 3 s; a tenth less than Envoy's patience is left for the answer.
-    response = await client.limit(descriptor(10, tenant="gua"), timeout_s=2.0)
-    ticking.cancel()
-    assert response.overall_code == OVER_LIMIT
-    assert pool.gate().subjects["gua"].refused == {"tokens": 1}
+    waits = {"classes": class_states(elastic={"longest_wait_ms": 600_000})}
+    pool.lease(("ela", 10, 10, 0), changes=waits)
+    await client.limit(descriptor(10**6, tenant="ela"))
+    # The class would wait for ten minutes; a tenth less than Envoy's patience is left.
+    asked = asyncio.create_task(client.limit(descriptor(10, tenant="ela"), timeout_s=100))
+    while not pool.gateway.stats(POOL).waiting:  # noqa: ASYNC110  # the core tells nobody
+        await asyncio.sleep(0.001)
+    pool.later(10_000)
+    assert pool.gateway.stats(POOL).waiting == 1
+    pool.later(85_000)
+    assert pool.gateway.stats(POOL).waiting == 0
+    assert (await asked).overall_code == OVER_LIMIT
+    assert pool.gate().subjects["ela"].refused == {"tokens": 1}

@@ -120,7 +120,7 @@ async def test_a_settled_request_wakes_who_waits(gateway: Gateway, clock: Clock)
         waiting = asyncio.create_task(request.__aenter__())
         await asyncio.sleep(0)
         first.settle(uncached=10, out=0)
-        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(waiting, 60)
     assert request.state == "admitted"
 
 

@@ -17,8 +17,8 @@ from tokenweir.gateway.slot_states import TRANSITIONS, SlotEvent, SlotState, aft
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Wait for a condition, at most 5 s."""
-    async with asyncio.timeout(5):
+    """Wait for a condition."""
+    async with asyncio.timeout(60):
         while not holds():  # noqa: ASYNC110 - what it waits for has no event
             await asyncio.sleep(0.001)
 
@@ -248,7 +248,7 @@ async def test_a_backend_that_is_away_is_tried_again(monkeypatch: pytest.MonkeyP
         waiting = asyncio.create_task(slots.take().__aenter__())
         await asyncio.sleep(0.05)
         backend.broken = False
-        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(waiting, 60)
 
 
 async def test_a_hold_without_heartbeats_is_lost_and_one_with_them_is_not() -> None:
