@@ -2,16 +2,17 @@
 
 The bytes are Avro's: a number is zig-zag coded in groups of seven bits, the lowest first, and ends
 with the first byte below 128. What this does not know (another version of the schema, arrays in
-several blocks, whatever is odd) it leaves to `wire.decode`, which knows it all and says what is
-wrong. The block of requests is passed over: only history reads it.
+several blocks, whatever is odd or too large) it leaves to those who read one record after the other
+and say what is wrong. The block of requests is passed over: only history reads it.
 """
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 
 from tokenweir.avro import LONGEST, number
-from tokenweir.core.fold import COLUMNS
+from tokenweir.core.fold import COLUMNS, HIGHEST, LOWEST
 from tokenweir.core.sheet import Heading, Sheet
 from tokenweir.core.terms import Ints
 from tokenweir.records.usage import RequestsBlock, UsageReport
@@ -168,15 +169,21 @@ def read_sheet(pool: str, messages: Sequence[Message]) -> Sheet | None:
 def _sheet(reader: _Reader) -> Sheet:
     rows = [heading.rows for heading in reader.headings]
     table = _table(_Numbers(reader.tails), rows, reader.blocks)
+    whose, columns = table[:2], table[2:]
     named = np.array(reader.named, dtype=np.int64)
-    whose = table[:2]
-    if whose.size and ((whose < 0) | (whose >= np.repeat(named, rows))).any():
+    if ((whose < 0) | (whose >= np.repeat(named, rows))).any():
         raise _Odd
-    names = b"\0".join(reader.names).decode().split("\0") if reader.names else []
-    if len(names) != len(reader.names):
+    if ((columns < LOWEST) | (columns > HIGHEST)).any():
         raise _Odd
-    tenant = whose[0] + np.repeat(np.cumsum(named) - named, rows)
-    return Sheet(reader.headings, names, tenant, table[2:])
+    places = {name: place for place, name in enumerate(dict.fromkeys(reader.names))}
+    of_name = np.array([places[name] for name in reader.names], dtype=np.int64)
+    return Sheet(
+        headings=reader.headings,
+        begins=[*accumulate(rows, initial=0)],
+        names=[name.decode() for name in places],
+        tenant=of_name[whose[0] + np.repeat(np.cumsum(named) - named, rows)],
+        table=columns,
+    )
 
 
 def _table(numbers: _Numbers, rows: Sequence[int], blocks: Sequence[int]) -> Ints:

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -108,8 +109,8 @@ def test_reports_in_one_table_are_the_same_as_one_after_the_other(seed: int) -> 
         return
     reports = [read(message) for message in messages]
     assert all(reports)
-    names = [name for each in reports if each for name in each.totals.names]
-    assert list(sheet.names) == names
+    names = sheet.names
+    assert len(set(names)) == len(names)
     at = 0
     for each in filter(None, reports):
         rows, totals = len(each.totals.tenant), each.totals
@@ -124,6 +125,20 @@ def test_reports_in_one_table_are_the_same_as_one_after_the_other(seed: int) -> 
     else:
         assert to_rows(together) == before
         assert useless
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_table_in_parts_is_the_same_as_whole(seed: int) -> None:
+    dice = random.Random(seed)
+    messages = run(dice, 0)
+    whole, in_parts = pool(), pool()
+    sheet = read_sheet("chat", messages)
+    if sheet is None or not fold_sheet(whole, sheet):
+        return
+    cuts = {0, *(dice.randrange(len(messages)) for _ in range(2)), len(messages)}
+    for begin, end in pairwise(sorted(cuts)):
+        assert fold_sheet(in_parts, sheet.part(begin, end))
+    assert to_rows(in_parts) == to_rows(whole)
 
 
 def test_sound_reports_are_read_at_once() -> None:

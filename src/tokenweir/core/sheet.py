@@ -12,8 +12,6 @@ import numpy as np
 
 from tokenweir.core.fold import (
     COLUMNS,
-    HIGHEST,
-    LOWEST,
     MOST_AGE_MS,
     PLACE,
     charged_by,
@@ -26,7 +24,6 @@ from tokenweir.core.pool import COUNTERS, GAUGES, Gateway, Pool
 from tokenweir.core.terms import Ints
 from tokenweir.core.window import add_tokens
 
-LEAST, MOST = LOWEST[:, 0], HIGHEST[:, 0]
 COUNTED = [(COUNTERS.index(name), PLACE[name]) for name in COUNTERS if name in PLACE]
 CHARGED = COUNTERS.index("charged")
 FIRST_GAUGE = len(COLUMNS) - len(GAUGES)
@@ -58,12 +55,24 @@ class Heading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Reports in the order of the log, their rows one after the other."""
+    """Reports in the order of the log, their rows one after the other, each within its bounds."""
 
     headings: Sequence[Heading]
-    names: Sequence[str]  # of all reports
+    begins: Sequence[int]  # each report's first row, and where the last one's end
+    names: Sequence[str]  # of all reports, each once
     tenant: Ints  # (rows,): place in `names`
     table: Ints  # (columns, rows), in the order of `fold.COLUMNS`
+
+    def part(self, begin: int, end: int) -> "Sheet":
+        """The reports from one up to another."""
+        first, last = self.begins[begin], self.begins[end]
+        return Sheet(
+            self.headings[begin:end],
+            [row - first for row in self.begins[begin : end + 1]],
+            self.names,
+            self.tenant[first:last],
+            self.table[:, first:last],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +118,7 @@ def _is_sound(pool: Pool, sheet: Sheet) -> bool:
         _, _, sequence, applied, _, _, age_ms, _ = heading
         if sequence < 1 or not 0 <= applied <= newest or not 0 <= age_ms <= MOST_AGE_MS:
             return False
-    if not sheet.table.shape[1]:
-        return True
-    low, high = sheet.table.min(axis=1), sheet.table.max(axis=1)
-    return bool((low >= LEAST).all() and (high <= MOST).all())
+    return True
 
 
 def _rows(pool: Pool, sheet: Sheet, pages: Sequence[int], clocks: Sequence[int]) -> _Rows:

@@ -8,12 +8,15 @@ from tokenweir.core.sheet import Sheet, fold_sheet
 from tokenweir.core.step import Decided, UsageRecord, advance, fold
 from tokenweir.errors import BadRecord, TokenweirError
 from tokenweir.records.journal import JournalEntry
+from tokenweir.records.usage import UsageReport
 from tokenweir.review.log import Letter, PoolLog
 from tokenweir.topics import pool_key
 from tokenweir.usage_log import Message, check_home, read_usage
 from tokenweir.usage_sheet import read_sheet
+from tokenweir.wire import head_of
 
-MOST = 256  # messages that are folded at once
+MOST = 256  # reports that are read at once
+REPORT = head_of(UsageReport)
 
 
 class Unfoldable(TokenweirError):
@@ -53,10 +56,11 @@ class PoolFold:
     def __init__(
         self, pool: Pool, log: PoolLog, letters: Mapping[int, Letter], most: int = MOST
     ) -> None:
-        """So many messages are folded at once, at `most`."""
+        """So many reports are read at once, at `most`."""
         self.pool, self.letters, self.most = pool, letters, most
         self.partition, self.partitions = log.partition, log.partitions
         self.key = pool_key(pool.name)
+        self._is_home = _is_home(pool.name, log.partition, log.partitions)
 
     def take(self, message: Message) -> Step | None:
         """Fold a message; None when it does not count. Raises `Unfoldable`."""
@@ -95,16 +99,20 @@ class PoolFold:
             reason = f"{type(error).__name__}: {error}"
             raise Unfoldable(Letter(message.offset, message.append_ms, reason)) from error
 
-    def joins(self, run: Sequence[Message], message: Message) -> bool:
-        """Whether it reaches no boundary and no second that the first of a run does not reach."""
-        if message.key != self.key or len(run) >= self.most:
-            return len(run) < self.most
-        first: Message | None = run[0]
-        if run[0].key != self.key:
-            first = next((other for other in run if other.key == self.key), None)
+    def is_report(self, message: Message) -> bool:
+        """Whether it looks like a report of the pool that can be read together with others."""
+        value = message.value
+        return (
+            message.key == self.key
+            and value is not None
+            and value.startswith(REPORT)
+            and self._letter(message) is None
+            and self._is_home
+        )
+
+    def joins(self, first: Message, message: Message) -> bool:
+        """Whether a report reaches no boundary and no second that another before it does not."""
         spec = self.pool.spec
-        if first is None:
-            return True
         if spec is None or self.pool.pending_spec is not None:
             return False
         reached_ms = max(self.pool.clock_ms, first.append_ms)
@@ -114,20 +122,12 @@ class PoolFold:
             return False
         return message.append_ms // spec.interval_ms == reached_ms // spec.interval_ms
 
-    def sheet(self, run: Sequence[Message]) -> tuple[Message, Sheet] | None:
-        """The reports of a run, and the first of them; None when it is folded one by one."""
-        own = [message for message in run if message.key == self.key]
-        if len(own) < 2 or any(self._letter(message) for message in own):
-            return None
-        try:
-            check_home(self.pool.name, self.partition, self.partitions)
-        except BadRecord:
-            return None
-        sheet = read_sheet(self.pool.name, own)
-        return None if sheet is None else (own[0], sheet)
+    def sheet(self, reports: Sequence[Message]) -> Sheet | None:
+        """What these reports say; None when one of them has to be read alone."""
+        return read_sheet(self.pool.name, reports) if len(reports) > 1 else None
 
     def fold_sheet(self, sheet: Sheet) -> bool:
-        """Fold a run, after `advance` to its first; False, with the pool unchanged: one by one.
+        """Fold reports that join the first, after `advance` to it; False: one by one, unchanged.
 
         Raises `HalfFolded`.
         """
@@ -140,3 +140,11 @@ class PoolFold:
         letter = self.letters.get(message.offset)
         # A log that was made anew has the offsets of the old one again.
         return letter if letter is not None and letter.append_ms == message.append_ms else None
+
+
+def _is_home(pool: str, partition: int, partitions: int) -> bool:
+    try:
+        check_home(pool, partition, partitions)
+    except BadRecord:
+        return False
+    return True

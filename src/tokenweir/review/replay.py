@@ -1,6 +1,6 @@
 """A pool's log folded again, and each decision compared with the recorded one (DESIGN, 7)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -9,7 +9,7 @@ from tokenweir.review.difference import Difference
 from tokenweir.review.fold import MOST, HalfFolded, PoolFold, Unfoldable
 from tokenweir.review.log import Letter, PoolLog
 from tokenweir.review.recorded import Recorded
-from tokenweir.review.runs import runs
+from tokenweir.review.runs import Run, runs
 from tokenweir.review.span import Span
 from tokenweir.review.start import Begun, Mark, begin
 from tokenweir.usage_log import Message
@@ -90,7 +90,7 @@ async def _replay(
             taken = await _take(fold, comparison, run)
             messages += taken
             if told is not None:
-                for message in run[:taken]:
+                for message in run.messages[:taken]:
                     told(progress_of(begun, span, message))
             if comparison.is_over:
                 break
@@ -110,21 +110,19 @@ async def _replay(
     )
 
 
-async def _take(fold: PoolFold, comparison: Comparison, run: Sequence[Message]) -> int:
+async def _take(fold: PoolFold, comparison: Comparison, run: Run) -> int:
     """Fold a run; how many of its messages come before the comparison is over."""
-    read = fold.sheet(run)
-    if read is not None:
-        first, sheet = read
-        await _advance(fold, comparison, first)
+    if run.sheet is not None:
+        await _advance(fold, comparison, run.messages[0])
         if comparison.is_over:
-            return run.index(first)
-        if fold.fold_sheet(sheet):
-            return len(run)
-    for place, message in enumerate(run):
+            return 0
+        if fold.fold_sheet(run.sheet):
+            return len(run.messages)
+    for place, message in enumerate(run.messages):
         await _step(fold, comparison, message)
         if comparison.is_over:
             return place
-    return len(run)
+    return len(run.messages)
 
 
 async def _step(fold: PoolFold, comparison: Comparison, message: Message) -> None:

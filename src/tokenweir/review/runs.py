@@ -1,23 +1,53 @@
-"""A log's messages, those together that can be folded at once."""
+"""A log's messages, those together that can be folded at once.
 
-from collections.abc import AsyncIterable, AsyncIterator
+NumPy's calls cost more than the few numbers of a report. So reports are read many at once, whatever
+boundaries lie between them, and folded as many at once as reach none.
+"""
 
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from typing import NamedTuple
+
+from tokenweir.core.sheet import Sheet
 from tokenweir.review.fold import PoolFold
 from tokenweir.review.span import Span
 from tokenweir.usage_log import Message
 
 
-async def runs(
-    fold: PoolFold, span: Span, messages: AsyncIterable[Message]
-) -> AsyncIterator[list[Message]]:
+class Run(NamedTuple):
+    """Messages, and what they say as reports of the pool; None: they are folded one by one."""
+
+    messages: Sequence[Message]
+    sheet: Sheet | None
+
+
+async def runs(fold: PoolFold, span: Span, messages: AsyncIterable[Message]) -> AsyncIterator[Run]:
     """The messages up to the range's end; each run must be folded before the next is asked for."""
-    run: list[Message] = []
+    async for ahead in _ahead(fold, span, messages):
+        read, begin = fold.sheet(ahead), 0
+        while begin < len(ahead):
+            end = begin + 1
+            while end < len(ahead) and fold.joins(ahead[begin], ahead[end]):
+                end += 1
+            run = ahead[begin:end]
+            yield Run(run, fold.sheet(run) if read is None else read.part(begin, end))
+            begin = end
+
+
+async def _ahead(
+    fold: PoolFold, span: Span, messages: AsyncIterable[Message]
+) -> AsyncIterator[Sequence[Message]]:
+    """Reports one after the other, as many as are read at once; anything else alone."""
+    ahead: list[Message] = []
     async for message in messages:
         if span.to_offset is not None and message.offset > span.to_offset:
             break
-        if run and not fold.joins(run, message):
-            yield run
-            run = []
-        run.append(message)
-    if run:
-        yield run
+        is_report = fold.is_report(message)
+        if ahead and not (is_report and len(ahead) < fold.most):
+            yield ahead
+            ahead = []
+        ahead.append(message)
+        if not is_report:
+            yield ahead
+            ahead = []
+    if ahead:
+        yield ahead

@@ -66,7 +66,7 @@ async def told(log: list[Message]) -> AsyncIterator[Message]:
         yield message
 
 
-async def test_a_run_reaches_a_boundary_with_the_first_of_its_pool_only() -> None:
+async def test_a_run_reaches_a_boundary_with_its_first_message_only() -> None:
     made = recorded(messages(busy(1_000)))
     # Other pools lie in between, and are ahead of their time.
     foreign = [Message(m.offset + 1, m.append_ms + 900, b"other", m.value) for m in made.log[::7]]
@@ -74,13 +74,11 @@ async def test_a_run_reaches_a_boundary_with_the_first_of_its_pool_only() -> Non
     fold = PoolFold(new_pool("chat"), made, {})
     found, together = list[Message](), 0
     async for run in runs(fold, Span(), told(log)):
-        read = fold.sheet(run)
-        together += read is not None
-        own = [message for message in run if message.key == fold.key]
-        for message in run:
+        together += run.sheet is not None
+        for message in run.messages:
             before_ms = fold.pool.boundary_ms
             fold.take(message)
-            assert message is own[0] or fold.pool.boundary_ms == before_ms
-        found += run
+            assert message is run.messages[0] or fold.pool.boundary_ms == before_ms
+        found += run.messages
     assert found == log
     assert together > 5
