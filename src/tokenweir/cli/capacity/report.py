@@ -11,8 +11,8 @@ from tokenweir import wire
 from tokenweir.capacity.estimate import Each
 from tokenweir.capacity.report import Reporter, Told, Watched
 from tokenweir.cli import figures
+from tokenweir.cli.capacity.given import read_option
 from tokenweir.cli.capacity.set import SEQUENCES, said
-from tokenweir.cli.given import read_option
 from tokenweir.cli.log import open_log
 from tokenweir.cli.pools import Row, read_control
 from tokenweir.cli.send import Sender, open_sender

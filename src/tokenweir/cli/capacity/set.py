@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from aiokafka import TopicPartition
 
 from tokenweir import wire
-from tokenweir.cli.given import read_option
+from tokenweir.cli.capacity.given import read_option
 from tokenweir.cli.log import Log, open_log
 from tokenweir.cli.pools import Row, read_control
 from tokenweir.cli.send import open_sender
