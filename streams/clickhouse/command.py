@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+import os
 from pathlib import Path
 
 import click
 
 from streams.clickhouse.access import Limits
+from streams.config import read_config
 
 _DEFAULTS = Limits()
 _MIB = 1 << 20
@@ -16,8 +18,8 @@ _MIB = 1 << 20
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path(".local/clickhouse"),
-    show_default=True,
+    default=lambda: read_config(os.environ).data / "clickhouse",
+    show_default=".local/clickhouse",
     help="The folder that keeps the tables; one process at a time.",
 )
 @click.option(
