@@ -155,8 +155,8 @@ The stack is up, and stays until Ctrl-C.
   logs, data  {_shown(config.data)}
 
 In another terminal:
-  {tool} status                          what runs, and how far it is
-  {tool} apply -f streams/demo/pool.yaml a pool
+  {tool} status                           what runs, and how far it is
+  {tool} apply -f streams/demo/pool.yaml  a pool
   {tool} sql "SELECT * FROM decisions ORDER BY at DESC LIMIT 5"
 """
 
