@@ -32,16 +32,17 @@ def _why(row: TenantRow, decision: ControlDecision) -> str:
     action = {state.service_class: state.action for state in decision.classes}[row.service_class]
     if action == "refuse":
         return f"{row.service_class} gets nothing in {TIERS[decision.tier]}"
+    if row.demand <= row.grant:
+        return "its burst was faster than its lease could grow"
     if action == "limit":
         tier = TIERS[decision.tier]
         return f"{row.service_class} is limited in {tier}, now {row.grant:,} of {row.demand:,}"
     if row.service_class in ("spot", "preemptible"):
         return f"{row.service_class} takes what others leave, now {row.grant:,} of {row.demand:,}"
-    if row.demand > row.baseline:
-        return f"it asks for {row.demand:,}, above its baseline of {row.baseline:,}"
-    if row.demand > row.grant:
-        return f"it is granted {row.grant:,} of {row.demand:,}"
-    return "its burst was faster than its lease could grow"
+    share = f"it is granted {row.grant:,} of {row.demand:,}"
+    return (
+        share if row.demand <= row.baseline else f"{share}, above its baseline of {row.baseline:,}"
+    )
 
 
 def _core(row: TenantRow) -> str:

@@ -30,7 +30,8 @@ def test_the_sentence_says_who_is_held_back_and_who_is_kept_whole() -> None:
 def test_a_tenant_above_its_baseline_hears_so() -> None:
     greedy = Tenant("copilot", "elastic", baseline=12_000, demand=50_000, grant=20_000, refused=1)
 
-    assert "asks for 50,000, above its baseline of 12,000" in sentence(Frame(entry(greedy)))
+    words = "it is granted 20,000 of 50,000, above its baseline of 12,000"
+    assert words in sentence(Frame(entry(greedy)))
 
 
 def test_a_limited_class_hears_in_which_tier() -> None:
@@ -43,6 +44,17 @@ def test_a_burst_within_the_grant_is_called_one() -> None:
     bursty = Tenant("copilot", "elastic", baseline=12_000, demand=9_000, grant=20_000, refused=1)
 
     assert "its burst was faster than its lease" in sentence(Frame(entry(bursty)))
+
+
+def test_who_has_all_that_it_asks_for_hears_nothing_of_a_share() -> None:
+    """What was refused came too fast for the leases of before, at a spot tenant too."""
+    spot = Tenant("evals", "spot", demand=1_344, grant=1_449, refused=1)
+    above = Tenant("copilot", "elastic", baseline=12_000, demand=20_000, grant=20_000, refused=1)
+
+    burst = "its burst was faster than its lease could grow"
+    assert sentence(Frame(entry(spot, above))) == (
+        f"copilot is held back: {burst}; evals is held back: {burst}"
+    )
 
 
 def test_nothing_is_said_about_a_quiet_pool() -> None:
