@@ -12,9 +12,15 @@ def main() -> None:
 
 
 def _run() -> int:
-    import click
+    try:
+        import click
 
-    from tokenweir.cli.commands import tokenweir
+        from tokenweir.cli.commands import tokenweir
+    except ModuleNotFoundError as error:
+        # A gateway's installation has this script too, and not what it needs.
+        need = "pip install 'tokenweir[cli]' has what this command needs"
+        print(f"{error.name} is missing: {need}", file=sys.stderr)
+        return 1
     from tokenweir.errors import TokenweirError
 
     try:

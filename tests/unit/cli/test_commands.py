@@ -3,31 +3,17 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
+
+from tokenweir.cli import main
+from tokenweir.cli.commands import tokenweir
 
 COMMAND = [sys.executable, "-c", "from tokenweir.cli import main; main()"]
-COMMANDS = (
-    "apply",
-    "capacity report",
-    "capacity set",
-    "capacity show",
-    "dead-letters explain",
-    "dead-letters list",
-    "dead-letters resend",
-    "get pools",
-    "get tenants",
-    "get quotas",
-    "get leases",
-    "tail",
-    "sql",
-    "presets list",
-    "presets show",
-    "simulate",
-    "status",
-    "usage",
-)
 
 
 def run(folder: Path, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
@@ -43,11 +29,31 @@ def run(folder: Path, *arguments: str, text: str = "") -> subprocess.CompletedPr
     )
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_an_example(command: str, tmp_path: Path) -> None:
-    done = run(tmp_path, *command.split(), "--help")
-    assert done.returncode == 0
-    assert f"Example:\n    tokenweir {command}" in done.stdout
+def names_of(group: click.Group) -> Iterator[str]:
+    """What can be typed behind the group's name."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from (f"{name} {inner}" for inner in names_of(command))
+        else:
+            yield name
+
+
+@pytest.mark.parametrize("command", list(names_of(tokenweir)))
+def test_every_command_has_help_with_an_example(command: str) -> None:
+    done = CliRunner().invoke(tokenweir, [*command.split(), "--help"], prog_name="tokenweir")
+    assert done.exit_code == 0
+    assert f"Example:\n    tokenweir {command}" in done.output
+
+
+def test_where_only_a_gateway_is_installed_it_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "click", None)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    said = capsys.readouterr().err
+    assert said == "click is missing: pip install 'tokenweir[cli]' has what this command needs\n"
 
 
 def test_help_loads_nothing_heavy() -> None:
