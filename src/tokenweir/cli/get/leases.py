@@ -54,7 +54,7 @@ def rows_of(part: GatewayLeases, now_ms: int) -> list[Row]:
         part.kv_bytes,
         strict=True,
     )
-    pot = (None, part.pot_rate, part.pot_burst, None, None, None)
+    pot = (None, part.pot_rate, part.pot_burst, None, part.pot_sequences, part.pot_kv_bytes)
     return [
         {
             "pool": part.pool,
@@ -89,7 +89,7 @@ def _texts(row: Row) -> list[str]:
 
 
 def _limit(value: int | None, unit: Callable[[int], str]) -> str:
-    """A limit of -1 is none, and a starter pot has no such thing."""
+    """A limit of -1 is none, and a starter pot has no floor."""
     if value is None:
         return "-"
     return "any" if value < 0 else unit(value)

@@ -6,7 +6,7 @@ from tokenweir.cli import figures
 from tokenweir.cli.log import open_log
 from tokenweir.cli.pools import Row, read_control, read_figures
 from tokenweir.cli.settings import Settings
-from tokenweir.cli.show import Column, show_json, show_table
+from tokenweir.cli.show import Column, note, show_json, show_table
 from tokenweir.records.journal import DecisionEntry
 from tokenweir.topics import Topics
 
@@ -27,8 +27,10 @@ def run(settings: Settings, pool: str | None, output: str) -> None:
     rows = [row for entry in asyncio.run(_read(settings, pool)) for row in rows_of(entry)]
     if output == "json":
         show_json(rows)
-    else:
+    elif rows:
         show_table(COLUMNS, [_texts(row) for row in rows])
+    else:
+        note("no quota is in use: a tenant's quota is shown once it asks for something")
 
 
 async def _read(settings: Settings, pool: str | None) -> list[DecisionEntry]:
