@@ -39,6 +39,8 @@ DEFAULT_ANSWER = 40  # tokens, when nothing shorter was asked for
 async def chat(request: Request) -> Response:
     """Chat completions: a token is a word, and the usage is exact."""
     ask = await request.json()
+    if not {"model", "messages"} <= ask.keys():
+        return JSONResponse({"error": {"message": "model and messages are needed"}}, 400)
     count = min(DEFAULT_ANSWER, ask.get("max_completion_tokens") or ask.get("max_tokens") or 1000)
     head = {"id": f"chatcmpl-{token_hex(8)}", "created": int(time.time()), "model": ask["model"]}
     prompt = sum(len(str(message["content"]).split()) for message in ask["messages"])
@@ -82,7 +84,7 @@ async def _paced(chunks: Iterator[dict[str, Any]]) -> AsyncIterator[bytes]:
 def identify(scope: Any) -> Caller | None:
     """The tenant and user in a key `tenant:user`."""
     key = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
-    tenant, _, user = key.removeprefix("Bearer ").partition(":")
+    tenant, _, user = key.removeprefix("Bearer").strip().partition(":")
     return Caller(tenant, user) if tenant else None
 
 
