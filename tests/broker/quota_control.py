@@ -8,8 +8,11 @@ from tests.broker.quota_terms import (
     CAPACITY,
     CLASSES_OF,
     FLOOR,
+    FLOORS,
     GATEWAYS,
+    LEAST,
     LOADS,
+    MOST,
     POOL,
     QUOTA,
     Terms,
@@ -88,10 +91,12 @@ class Watch:
         every = {name: [floors.get(name, 0.0) for floors in since] for name in names}
         return {name: (min(floors), max(floors)) for name, floors in every.items()}
 
-    def leased(self, gateway: str, since_ms: int) -> bool:
-        """It obeys leases that were given since then, not old ones told again (L4)."""
+    def mended(self, gateway: str, since_ms: int) -> bool:
+        """It obeys leases given since then, not old ones told again (L4), and floors as ever."""
         applied = self.heard[gateway].applied
-        return applied > since_ms and self.expiries[gateway].get(applied, 0) > applied
+        is_new = applied > since_ms and self.expiries[gateway].get(applied, 0) > applied
+        held = [self.held(gateway).get(name, (0.0, 0.0)) for name in FLOORS]
+        return is_new and all(LEAST <= least <= most <= MOST for least, most in held)
 
     def _report(self, report: UsageReport) -> None:
         gateway = self.heard.setdefault(report.gateway, Heard())

@@ -57,7 +57,7 @@ class Run:
     terms: Terms
     well: list[str] = field(default_factory=list)  # windows in which nobody was cut off
     cuts: list[Cut] = field(default_factory=list)
-    mended_ms: int = 0  # everybody obeys new leases again
+    mended_ms: int = 0  # everybody has new leases again
     admitted: list[Admission] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     lost: int = 0
@@ -183,9 +183,8 @@ async def _cut(found: Run, watch: Watch, gateways: list[Process], *ways: Proxy) 
     for way in ways:
         way.heal()
     found.cuts.append(Cut(floors, from_ms, to_ms))
-    # Until the leases are new, floors go on to live from the last leases before the cut.
-    ids = {gateway.id for gateway in gateways}
-    await _until(lambda: all(watch.leased(id, to_ms) for id in ids), "new leases are obeyed")
+    # Until then floors live from the leases before the cut, and then are split anew.
+    await _until(lambda: all(watch.mended(id, to_ms) for id in watch.heard), "all is mended", 120)
 
 
 @asynccontextmanager

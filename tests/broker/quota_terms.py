@@ -28,7 +28,10 @@ CLASSES_OF: Mapping[str, ServiceClass] = {
     "ela": "elastic",
     "spo": "spot",
 }
+FLOORS = [name for name, of in CLASSES_OF.items() if of != "spot"]
 FLOOR = 250  # tokens/s of each tenant with a floor, at each gateway
+# A baseline is split by what is asked for, which is about the same at each gateway.
+LEAST, MOST = 0.7 * FLOOR, 1.3 * FLOOR
 ASKED = 1_000
 LARGEST = 800  # tokens of a request's estimate
 OVER = 1.2  # the most that a request uses, by its estimate
