@@ -1,4 +1,6 @@
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,18 @@ def test_containers_run_the_versions_that_the_tests_run(compose: dict[str, Any])
     assert images["kafka"] == f"apache/kafka:{VERSION}"
     engine = ".".join(chdb.engine_version.split(".")[:2])
     assert images["clickhouse"] == f"clickhouse/clickhouse-server:{engine}"
+
+
+def docker_compose(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = ["docker", "compose", *arguments]
+    return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=60)
+
+
+def test_dockers_own_client_accepts_it() -> None:
+    if shutil.which("docker") is None or docker_compose("version").returncode:
+        pytest.skip("there is no `docker compose` here")
+    done = docker_compose("config", "--quiet")
+    assert done.returncode == 0, done.stderr
 
 
 def test_our_containers_get_settings_that_we_read(compose: dict[str, Any]) -> None:
