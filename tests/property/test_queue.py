@@ -221,7 +221,8 @@ def test_who_comes_when_it_was_promised_is_admitted_within_a_second(
     if leased:
         gate = gate_with((tenant, 1000, 1000, 0), changes=waits)
     else:
-        gate = gate_with(pot=(1000, 1000), changes=waits)
+        #  a place at the pot is worth what it says until the next decision
+        gate = gate_with(pot=(1000, 1000), changes={**waits, "interval_ms": PATIENT_MS})
     run = Run(gate)
     late: list[int] = []
     promised: dict[str, int] = {}

@@ -24,6 +24,7 @@ class Leases:
         "expires_ms",
         "floor_expires_ms",
         "interval_ms",
+        "late_ms",
         "leased",
         "phase",
         "pot",
@@ -41,6 +42,7 @@ class Leases:
         self.stances = stances
         self.interval_ms = interval_ms
         self.at_ms = 0  # the decision that is obeyed completely; 0: none
+        self.late_ms = 0  # after its boundary, the decision that is obeyed was
         self.timely = 0  # decisions obeyed within an interval of their boundaries
         self.timely_ms = 0  # own time when the newest of them was first obeyed
         self.expires_ms = self.floor_expires_ms = 0
@@ -65,7 +67,8 @@ class Leases:
         """
         before, phase_before = self.leased, self.phase
         self._read(parts, meet)
-        if pool_ms - self.at_ms <= self.interval_ms:
+        self.late_ms = max(pool_ms - self.at_ms, 0)
+        if self.late_ms <= self.interval_ms:
             self.timely, self.timely_ms = self.timely + 1, now_ms
         self.phase = self._phase_at(pool_ms)
         self.turns_ms = self._turns()

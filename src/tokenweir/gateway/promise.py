@@ -1,7 +1,8 @@
 """When a refused request would be admitted, if it asked again: its place in virtual time.
 
 Exact while the lease stays as it is, for those who come when they were told: before it go those
-who wait, as far as their deadlines let them, and those who were refused before it.
+who wait, as far as their deadlines let them, and those who were refused before it. Where it will
+not stay, no place is told beyond the moment at which it has changed.
 """
 
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 # Those that time mends at a known rate; when a sequence is free, nobody knows.
 BOOKED = frozenset({"tokens", "floor_only", "breaker", "silent", "pot"})
+TRICKLE_MS = 60_000  # a lease that pays one request for longer is what nobody asked for lately
 
 
 def promised(gate: "PoolGate", request: Request, denial: Denial, now_ms: int) -> Denial:
@@ -34,9 +36,37 @@ def promised(gate: "PoolGate", request: Request, denial: Denial, now_ms: int) ->
             wait_ms = bucket.bookings.after(now_ms + wait_ms) - now_ms
         longest_ms = max(longest_ms, wait_ms)
         buckets.append(bucket)
+    limit_ms = _limit(gate, request, denial, now_ms)
+    if limit_ms is not None and limit_ms < longest_ms:
+        return denial._replace(retry_ms=limit_ms)
     for bucket in buckets:
         bucket.book(longest_ms, request.cost)
     return denial._replace(retry_ms=longest_ms)
+
+
+def _limit(gate: "PoolGate", request: Request, denial: Denial, now_ms: int) -> int | None:
+    """When what it would be served from is another, in ms from now; None: not known to change."""
+    if denial.reason == "pot":
+        return _answered(gate, now_ms)
+    leases = gate.leases
+    life_ms = leases.expires_ms - leases.at_ms
+    trickles = request.cost > request.subject.bucket.rate * TRICKLE_MS // 1000
+    return life_ms if trickles else None
+
+
+def _answered(gate: "PoolGate", now_ms: int) -> int | None:
+    """How long until a lease, or the list of who is barred, has answered this refusal, in ms.
+
+    A report tells of it within half an interval, and the next boundary's decision answers. It is
+    obeyed as late as the newest was, and a quarter interval is for what differs.
+    """
+    pool_ms = gate.clock.at(now_ms)
+    if pool_ms is None:
+        return None
+    interval_ms = gate.interval_ms
+    reported_ms = pool_ms + interval_ms // 2
+    boundary_ms = reported_ms - reported_ms % interval_ms + interval_ms
+    return boundary_ms - pool_ms + gate.leases.late_ms + interval_ms // 4
 
 
 def _sources(gate: "PoolGate", request: Request, denial: Denial) -> Iterator[tuple[Bucket, Crowd]]:
