@@ -7,42 +7,39 @@ calls of NumPy and put into the bytes of the same entry without tenants.
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from operator import attrgetter
 
 import numpy as np
 
 from tokenweir.core.terms import Ints
 from tokenweir.records.journal import DecisionEntry, JournalEntry, TenantFigures
-from tokenweir.records.spec import RANK
+from tokenweir.records.spec import RANK, ServiceClass
 from tokenweir.wire import encode
 
 COLUMNS = tuple(TenantFigures.__dataclass_fields__)[2:]  # behind tenants and their classes
-NOBODY = TenantFigures((), (), *(() for _ in COLUMNS))
+READ = attrgetter(*COLUMNS)
 MARK = "\0tenants\0"  # stands in the place of all tenants
+NOBODY = TenantFigures((MARK,), (), *(() for _ in COLUMNS))
 MARKED = b"\x02\x12" + MARK.encode() + b"\0" * (2 + len(COLUMNS))
 
 
 def encode_entry(entry: JournalEntry) -> bytes:
     """The entry as bytes, written with the newest version of its schema."""
-    figures = entry.body.tenants if isinstance(entry.body, DecisionEntry) else NOBODY
-    rows = len(figures.tenant)
-    columns = [getattr(figures, name) for name in COLUMNS]
-    full = [column for column in columns if len(column)]
-    # Columns that are left out come last.
-    if not rows or any(len(column) for column in columns[len(full) :]):
+    if not isinstance(entry.body, DecisionEntry):
         return encode(entry)
-    assert isinstance(entry.body, DecisionEntry)
-    marked = replace(entry.body, tenants=replace(NOBODY, tenant=[MARK]))
-    before, _, behind = encode(replace(entry, body=marked)).partition(MARKED)
-    head = _number(2 * rows)
-    classes = bytes([2 * RANK[name] for name in figures.service_class])
+    figures = entry.body.tenants
+    columns = READ(figures)
+    full = [column for column in columns if column]
+    # Columns that are left out come last.
+    if not figures.tenant or any(columns[len(full) :]):
+        return encode(entry)
     arrays = _arrays(full)
     if arrays is None:
         return encode(entry)
-    parts = (
-        *(before, head, *map(_string, figures.tenant), b"\0", head, classes, b"\0"),
-        *(arrays, b"\0" * (len(columns) - len(full)), behind),
-    )
-    return b"".join(parts)
+    marked = replace(entry, body=replace(entry.body, tenants=NOBODY))
+    before, _, behind = encode(marked).partition(MARKED)
+    names = _names(tuple(figures.tenant), tuple(figures.service_class))
+    return b"".join((before, names, arrays, b"\0" * (len(columns) - len(full)), behind))
 
 
 def _arrays(columns: Sequence[Sequence[int]]) -> bytes | None:
@@ -58,18 +55,25 @@ def _numbers(coded: Ints) -> bytes:
     """Numbers, zig-zag coded already, in groups of seven bits; each but the last adds 128."""
     groups = max(-(-int(coded.max()).bit_length() // 7), 1)
     rest = coded[:, None] >> np.arange(0, 7 * groups, 7)
-    kept = rest > 0
-    kept[:, 0] = True
-    groups_: Ints = rest & 127 | (rest > 127) << 7
-    return groups_.astype(np.uint8)[kept].tobytes()
+    more = rest > 127
+    kept = np.ones(rest.shape, dtype=np.bool_)
+    kept[:, 1:] = more[:, :-1]
+    written = rest.astype(np.uint8) & 127 | more.view(np.uint8) << 7
+    return written[kept].tobytes()
 
 
-@lru_cache(maxsize=4_096)
-def _number(coded: int) -> bytes:
-    return _numbers(np.array([coded], dtype=np.int64))
+@lru_cache(maxsize=256)  # from one decision to the next they are mostly the same
+def _names(tenants: Sequence[str], classes: Sequence[ServiceClass]) -> bytes:
+    """The two columns in front."""
+    head = _number(2 * len(tenants))
+    ranks = bytes([2 * RANK[name] for name in classes])
+    return b"".join((head, *map(_string, tenants), b"\0", head, ranks, b"\0"))
 
 
-@lru_cache(maxsize=65_536)
 def _string(text: str) -> bytes:
     value = text.encode()
     return _number(2 * len(value)) + value
+
+
+def _number(coded: int) -> bytes:
+    return _numbers(np.array([coded], dtype=np.int64))

@@ -93,28 +93,27 @@ class _Reader:
 
 
 class _Numbers:
-    """All numbers of all tails, by their places. Two 0 stand before them, one between tails."""
+    """All numbers of all tails. A 0 stands before each of them."""
 
     def __init__(self, tails: Sequence[bytes]) -> None:
-        self.bytes = np.frombuffer(b"\0\0" + b"\0".join(tails), dtype=np.uint8)
+        self.bytes = np.frombuffer(b"\0" + b"\0".join(tails), dtype=np.uint8)
         self.ends = np.flatnonzero(self.bytes < 128)
-        self.last = self.bytes[self.ends].tobytes()  # each number's last byte
+        last = self.bytes[self.ends]  # each number's last byte
+        self.last = last.tobytes()
+        self.values = self._read(last)
         size = np.array([len(tail) for tail in tails], dtype=np.int64)
-        self.stops = np.cumsum(size + 1)  # the last byte of each tail
+        self.stops = np.cumsum(size + 1) - 1  # the last byte of each tail
         self.firsts: list[int] = np.searchsorted(self.ends, self.stops - size + 1).tolist()
 
-    def read(self, place: Ints) -> Ints:
-        """The numbers at these places, from the second on."""
-        end = self.ends[place]
-        more = end - self.ends[place - 1] - 1  # bytes before the last
-        found = self.bytes[end].astype(np.int64)
-        some, step = np.flatnonzero(more), 0
-        while len(some):
-            step += 1
-            if step == LONGEST:
+    def _read(self, last: np.ndarray) -> Ints:
+        found, sizes, size = last.astype(np.int64), np.diff(self.ends, prepend=-1), 1
+        longer = np.flatnonzero(sizes > size)
+        while len(longer):
+            if size == LONGEST:
                 raise _Odd
-            found[some] = found[some] << 7 | self.bytes[end[some] - step] & 127
-            some = some[more[some] > step]
+            found[longer] = found[longer] << 7 | self.bytes[self.ends[longer] - size] & 127
+            size += 1
+            longer = longer[sizes[longer] > size]
         return (found >> 1) ^ -(found & 1)
 
 
@@ -176,7 +175,7 @@ def _sheet(reader: _Reader) -> Sheet:
     if ((columns < LOWEST) | (columns > HIGHEST)).any():
         raise _Odd
     places = {name: place for place, name in enumerate(dict.fromkeys(reader.names))}
-    of_name = np.array([places[name] for name in reader.names], dtype=np.int64)
+    of_name = np.array([*map(places.__getitem__, reader.names)], dtype=np.int64)
     return Sheet(
         headings=reader.headings,
         begins=[*accumulate(rows, initial=0)],
@@ -196,16 +195,14 @@ def _table(numbers: _Numbers, rows: Sequence[int], blocks: Sequence[int]) -> Int
     count, before = np.repeat([rows, begins_at], arrays.found, axis=1)
     place = np.frombuffer(arrays.which, dtype=np.uint8) * np.int64(total) + before
     inside = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-    asked = (np.repeat(begin, count) + inside, begin - 1, begin + count, behind)
-    found = numbers.read(np.concatenate(asked))
-    items, told, ends, sizes = np.split(found, np.cumsum([len(part) for part in asked[:-1]]))
+    values, told = numbers.values, numbers.values[begin - 1]
     # The first array's length was read before, and anything may stand in front of it.
     told[place < total] = count[place < total]
     # Behind an array's numbers comes a 0, or else another block of them.
-    if (told != count).any() or ends.any():
+    if (told != count).any() or values[begin + count].any():
         raise _Odd
-    if (numbers.ends[behind] + sizes != numbers.stops + blocks).any():
+    if (numbers.ends[behind] + values[behind] != numbers.stops + blocks).any():
         raise _Odd
     table = np.zeros((ARRAYS, total), dtype=np.int64)
-    table.reshape(-1)[np.repeat(place, count) + inside] = items
+    table.reshape(-1)[np.repeat(place, count) + inside] = values[np.repeat(begin, count) + inside]
     return table

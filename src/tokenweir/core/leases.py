@@ -149,9 +149,5 @@ def _floors(rates: Ints, held: Ints, pool: Pool) -> Ints:
 
 
 def _parts(growth: Ints, more: Ints) -> Ints:
-    """Each tenant's growth, split over the gateways that want more, and only over those."""
-    if not growth.any():
-        return np.zeros_like(more)
-    parts: Ints = split(growth, more)
-    parts[:, ~more.any(axis=0)] = 0
-    return parts
+    """Each tenant's growth, which is at most what all want, split over those that want more."""
+    return split(growth, more) if growth.any() else np.zeros_like(more)

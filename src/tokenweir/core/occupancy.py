@@ -162,6 +162,7 @@ def by_class(growth: Ints, free: int, rank: Ints, weight: Ints) -> Ints:
     for part, wanted in zip(parts, parts.sum(axis=1).tolist(), strict=True):
         if wanted > free:  # it is the last class that gets something
             return result + share(free, weight, part)
-        result += part
-        free -= wanted
+        if wanted:
+            result += part
+            free -= wanted
     return result

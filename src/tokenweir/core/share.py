@@ -70,8 +70,7 @@ def split(amounts: Ints, keys: Ints) -> Ints:
     upto = keys.cumsum(axis=0)
     total = upto[-1]
     if not total.all():
-        upto = np.where(total > 0, keys, 1).cumsum(axis=0)
-        total = upto[-1]
+        upto[:, total == 0] = np.arange(1, gateways + 1)[:, None]
     exact = upto / total
     exact *= amounts
     edges = exact.astype(np.int64)
