@@ -66,7 +66,7 @@ class Broker:
         """Whether the broker's process lives."""
         return self._child is not None and self._child.running
 
-    def start(self, deadline_s: float = 60) -> str:
+    def start(self, deadline_s: float = 180) -> str:
         """Start the broker, wait until it serves, and return `127.0.0.1:PORT`.
 
         The deadline does not count the download of missing jars. Raises `BrokerError`, which says

@@ -12,7 +12,7 @@ from streams.broker.errors import BrokerError
 
 WAIT_S = 15.0  # an earlier broker whose parent died ends within ten
 LOOK_AGAIN_S = 0.1
-FORMAT_S = 60.0
+FORMAT_S = 180.0
 
 
 def is_formatted(topics: Path) -> bool:

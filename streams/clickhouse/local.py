@@ -40,7 +40,7 @@ class LocalClickHouse:
         """Whether the server's process lives."""
         return self._child is not None and self._child.running
 
-    def start(self, deadline_s: float = 30) -> str:
+    def start(self, deadline_s: float = 120) -> str:
         """Start the server, wait until it is ready, and return its URL.
 
         Raises `ClickHouseError` if it ends or is not ready in time.

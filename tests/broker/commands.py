@@ -10,7 +10,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from tests.broker.deployment import Deployment
+from tests.broker.deployment import DEADLINE_S, Deployment
 from tokenweir.cli.commands import tokenweir
 from tokenweir.errors import TokenweirError
 
@@ -36,7 +36,7 @@ async def command(deployment: Deployment, *arguments: str) -> Done:
     return await asyncio.to_thread(_invoked, arguments, _environ(deployment))
 
 
-async def process(deployment: Deployment, *arguments: str, deadline_s: float = 60) -> Done:
+async def process(deployment: Deployment, *arguments: str, deadline_s: float = DEADLINE_S) -> Done:
     """The same as a process, which is killed at the deadline."""
     environ = {"PATH": os.environ["PATH"], **_environ(deployment)}
     pipe = asyncio.subprocess.PIPE

@@ -27,10 +27,14 @@ from tokenweir.wire import decode, encode
 
 CHAINED_WORKER = ("-m", "tests.broker.chained_worker")
 REAL_WORKER = ("-m", "streams", "control")
+DEADLINE_S = 150  # of waits, for machines that are slow or busy
 
 
 async def until(
-    true: Callable[[], Awaitable[bool]], what: str, deadline_s: float, pause_s: float = 0.2
+    true: Callable[[], Awaitable[bool]],
+    what: str,
+    deadline_s: float = DEADLINE_S,
+    pause_s: float = 0.2,
 ) -> float:
     """Wait for a condition; how many seconds it took."""
     start = time.monotonic()
@@ -156,9 +160,7 @@ class Deployment:
                     rows[pool][key] = record.value
         return {pool: CHAINED.from_rows(found) for pool, found in rows.items()}
 
-    async def folded(
-        self, pools: Sequence[str], tick: Callable[[], Awaitable[object]], deadline_s: float = 60
-    ) -> None:
+    async def folded(self, pools: Sequence[str], tick: Callable[[], Awaitable[object]]) -> None:
         """Keep the pools' time moving until a checkpoint covers all that was there before."""
         ends = await self._ends()
         homes = {partition_of(pool, self.config.partitions) for pool in pools}
@@ -171,7 +173,7 @@ class Deployment:
                 home in markers and markers[home].next_offset >= ends[home] for home in homes
             )
 
-        await until(covered, "a checkpoint of everything", deadline_s, pause_s=0.4)
+        await until(covered, "a checkpoint of everything", pause_s=0.4)
 
     async def expected(self, upto: dict[str, int]) -> dict[str, tuple[int, str]]:
         """The chain over the first `upto[pool]` readable records of each pool, from the log."""

@@ -18,13 +18,18 @@ from streams.supervise import Child
 
 EXAMPLE = CHECKOUT / "examples" / "envoy" / "envoy.yaml"
 CACHED = 10  # of each prompt
+WAITS, SHORT = ("message_timeout", "connect_timeout", "timeout"), ("1s", "2s", "5s")
+PATIENCE = "60s"
 
 
 class Backend:
-    """An OpenAI-compatible backend. `served` counts tokens by (tenant, kind)."""
+    """An OpenAI-compatible backend. `served` counts tokens by (tenant, kind), `sent` the pieces of
+    streams by model.
+    """
 
     def __init__(self) -> None:
         self.served: Counter[tuple[str, str]] = Counter()
+        self.sent: Counter[str] = Counter()
         self.requests = 0
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
@@ -50,6 +55,7 @@ class Backend:
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
         for _ in range(usage["completion_tokens"]):
+            self.sent[body["model"]] += 1
             await response.write(_event({"choices": [{"index": 0, "delta": {"content": "hi "}}]}))
             await asyncio.sleep(0.05 if body["model"] == "slow" else 0)
         if (body.get("stream_options") or {}).get("include_usage"):
@@ -102,7 +108,9 @@ def free_ports(count: int) -> list[int]:
 
 
 def configuration(ports: dict[int, int], hits: int | None) -> str:
-    """The example's, with other ports; `hits`: each request adds so many, and has no call."""
+    """The example's, with other ports and with patience for a busy machine; `hits`: each request
+    adds so many, and has no call.
+    """
     found = yaml.safe_load(EXAMPLE.read_text())
     if hits is not None:
         manager = found["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]
@@ -123,7 +131,7 @@ def _moved(value: Any, ports: dict[int, int]) -> Any:
         moved = {key: _moved(part, ports) for key, part in value.items()}
         if "port_value" in moved:
             moved["port_value"] = ports[moved["port_value"]]
-        return moved
+        return {**moved, **{name: PATIENCE for name in WAITS if value.get(name) in SHORT}}
     return [_moved(part, ports) for part in value] if isinstance(value, list) else value
 
 
@@ -148,7 +156,7 @@ async def envoy(
 
 async def _ready(url: str, child: Child) -> None:
     async with ClientSession() as client:
-        for _ in range(200):
+        for _ in range(1500):
             assert child.running, child.tail()
             if await _is_ready(client, url):
                 return

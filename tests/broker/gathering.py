@@ -137,7 +137,7 @@ class Gatherers:
             add(sums, report)
         return +sums
 
-    async def reported(self, pool: str, wanted: Sums, deadline_s: float = 90) -> float:
+    async def reported(self, pool: str, wanted: Sums) -> float:
         """Wait until the pool's reports add up to this, and never to more; how many seconds."""
 
         async def equal() -> bool:
@@ -147,7 +147,7 @@ class Gatherers:
             assert not found - wanted, found - wanted
             return found == wanted
 
-        return await until(equal, "all events in reports", deadline_s, pause_s=0.3)
+        return await until(equal, "all events in reports", pause_s=0.3)
 
     async def begun(self, pool: str, requests: int) -> None:
         """Wait until the pool's reports tell of so many requests."""
@@ -156,12 +156,12 @@ class Gatherers:
             found = await self.sums(pool)
             return sum(n for (_, name), n in found.items() if name == "requests") >= requests
 
-        await until(enough, f"{requests} requests in reports", 60)
+        await until(enough, f"{requests} requests in reports")
 
     async def counts(self, name: str = "0") -> Counter[str]:
         """What became of the events of a worker's partitions, as its metrics say."""
         url = f"http://127.0.0.1:{self.ports[name]}/metrics"
-        text = await asyncio.to_thread(lambda: urlopen(url, timeout=5).read().decode())
+        text = await asyncio.to_thread(lambda: urlopen(url, timeout=60).read().decode())
         counts: Counter[str] = Counter()
         for family in text_string_to_metric_families(text):
             for sample in family.samples if family.name == "tokenweir_events" else ():

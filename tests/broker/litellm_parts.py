@@ -80,7 +80,7 @@ class Backend:
             return web.json_response({"error": {"message": "no"}}, status=500)
         if body.get("stream"):
             return await self._stream(request, body)
-        await asyncio.sleep(2 if model == "late" else 0)
+        await asyncio.sleep(5 if model == "late" else 0)
         message = {"role": "assistant", "content": "seven tokens of it"}
         choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
         usage = {} if model == "mute" else {"usage": USAGE}
@@ -196,7 +196,7 @@ class Proxy:
         where = ["--host", "127.0.0.1", "--port", str(self.port)]
         self.child = Child("litellm", [*command, *where], log=data / "litellm.log", env=environ)
 
-    async def ready(self, deadline_s: float = 200) -> None:
+    async def ready(self, deadline_s: float = 400) -> None:
         """Wait until it answers; it takes seconds to import all that it has."""
         end_s = time.monotonic() + deadline_s
         async with ClientSession() as client:

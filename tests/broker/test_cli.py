@@ -102,7 +102,7 @@ def run(
         "TOKENWEIR_TOPIC_PREFIX": topics.prefix,
     }
     done = subprocess.run(
-        [*COMMAND, *arguments], input=text, text=True, capture_output=True, env=environ, timeout=60
+        [*COMMAND, *arguments], input=text, text=True, capture_output=True, env=environ, timeout=150
     )
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
@@ -294,14 +294,14 @@ def answered(
         "TOKENWEIR_BROKERS": brokers,
         "TOKENWEIR_TOPIC_PREFIX": topics.prefix,
     }
-    command = [*COMMAND, "apply", "-f", file, "--yes", "--wait", "40"]
+    command = [*COMMAND, "apply", "-f", file, "--yes", "--wait", "120"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environ, stdout=pipe, stderr=pipe, text=True) as child:
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + 120
         while not specs(brokers, topics, "chat"):
             assert time.monotonic() < deadline
         publish(brokers, answer)
-        out, err = child.communicate(timeout=60)
+        out, err = child.communicate(timeout=150)
     assert child.returncode == code, err
     return subprocess.CompletedProcess(command, child.returncode, out, err)
 
@@ -394,7 +394,7 @@ def test_ctrl_c_ends_tail_without_a_word(brokers: str, topics: Topics) -> None:
         assert child.stdout is not None
         assert "soft_degrade" in child.stdout.readline()
         child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=30)
+        _, err = child.communicate(timeout=150)
     assert (child.returncode, err.strip()) == (130, "")
 
 
@@ -468,5 +468,5 @@ def in_terminal(brokers: str, topics: Topics, width: int, *arguments: str) -> st
     except OSError:  # Linux says so when the other side is closed
         pass
     os.close(ours)
-    assert child.wait(timeout=60) == 0, shown
+    assert child.wait(timeout=150) == 0, shown
     return re.sub(r"\x1b\[[0-9;]*m", "", shown.decode())

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from aiokafka import AIOKafkaConsumer
 
 from streams.broker import Broker
 from streams.config import Config
+from streams.supervise import Child
 from streams.topics import find_topics
 from tests.broker.deployment import Deployment, deployed, until
 from tests.broker.load import Load
@@ -20,7 +22,7 @@ from tokenweir.records.journal import DecisionEntry
 from tokenweir.topics import partition_of
 from tokenweir.wire import decode, encode
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.broker
 
 POOLS = ("chat", "code", "mail", "plan")
 OUT = COUNTERS.index("tokens_out")
@@ -41,7 +43,16 @@ async def at_work(deployment: Deployment, load: Load) -> None:
         await load.round()
         return await decided(deployment, load.pools)
 
-    await until(ready, "a decision of every pool", 60)
+    await until(ready, "a decision of every pool")
+
+
+def folding(worker: Child) -> Callable[[], Awaitable[bool]]:
+    """Whether a worker has folded records since its start."""
+
+    async def folds() -> bool:
+        return "goes on at offset" in worker.tail(1_000)
+
+    return folds
 
 
 async def assert_totals(deployment: Deployment, load: Load) -> None:
@@ -106,8 +117,9 @@ async def test_s1_s2_s3_killed_at_random_every_record_counts_once(
         await assert_totals(deployment, load)
 
 
+@pytest.mark.experiment
 async def test_decisions_go_on_within_five_seconds_of_a_kill(
-    brokers: str, prefix: str, tmp_path: Path
+    brokers: str, prefix: str, tmp_path: Path, full: bool
 ) -> None:
     async with deployed(brokers, prefix, tmp_path, "0") as deployment:
         load = Load(deployment, ("chat",))
@@ -121,21 +133,21 @@ async def test_decisions_go_on_within_five_seconds_of_a_kill(
             await load.round()
             return len(await deployment.journal()) > before
 
-        took_s = await until(went_on, "a decision", 30)
+        took_s = await until(went_on, "a decision")
         print(f"decisions went on after {took_s:.1f} s")
-        assert took_s < 10  # 5 s on a machine that has nothing else to do
+        assert took_s < 10 or not full  # 5 s on a machine that has nothing else to do
         await assert_totals(deployment, load)
 
 
+@pytest.mark.experiment
 async def test_two_workers_join_die_and_return_and_every_record_counts_once(
-    brokers: str, prefix: str, tmp_path: Path
+    brokers: str, prefix: str, tmp_path: Path, full: bool
 ) -> None:
     async with deployed(brokers, prefix, tmp_path, "0") as deployment:
         load = Load(deployment, POOLS)
         await at_work(deployment, load)
         work = asyncio.create_task(load.rounds(100_000, 0.05))
-        deployment.work("1")
-        await asyncio.sleep(8)
+        await until(folding(deployment.work("1")), "the other has partitions")
         deployment.workers["0"].kill()
         before = {e.id for e in await deployment.journal() if isinstance(e.body, DecisionEntry)}
 
@@ -143,11 +155,10 @@ async def test_two_workers_join_die_and_return_and_every_record_counts_once(
             new = {e.id for e in await deployment.journal() if isinstance(e.body, DecisionEntry)}
             return {name.split("@")[0] for name in new - before} == set(POOLS)
 
-        took_s = await until(all_go_on, "decisions of all pools", 40)
+        took_s = await until(all_go_on, "decisions of all pools")
         print(f"decisions of all pools went on after {took_s:.1f} s")
-        assert took_s < 25  # 15 s on a machine that has nothing else to do
-        deployment.work("0")
-        await asyncio.sleep(4)
+        assert took_s < 25 or not full  # 15 s on a machine that has nothing else to do
+        await until(folding(deployment.work("0")), "it has partitions again")
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
         await assert_totals(deployment, load)
@@ -201,13 +212,14 @@ async def test_the_worker_says_in_lines_what_is_wrong_with_the_topics(
             brokers=brokers, topic_prefix=prefix, data=tmp_path, partitions=4
         )
         worker = deployment.work("0")
-        assert worker.wait(30)
+        assert worker.wait(150)
         assert worker.exit_code == 1
         assert f"topic {prefix}tokenweir.usage.v1: partitions is 2, must be 4" in worker.tail()
 
 
+@pytest.mark.experiment
 async def test_the_worker_survives_a_broker_that_is_killed_and_comes_back(
-    prefix: str, tmp_path: Path
+    prefix: str, tmp_path: Path, full: bool
 ) -> None:
     with Broker(tmp_path / "kafka") as broker:
         async with deployed(broker.bootstrap, prefix, tmp_path, "0") as deployment:
@@ -224,9 +236,9 @@ async def test_the_worker_survives_a_broker_that_is_killed_and_comes_back(
                 await load.round()
                 return len(await deployment.journal()) > before
 
-            took_s = await until(went_on, "a decision", 60)
+            took_s = await until(went_on, "a decision")
             print(f"decisions went on {took_s:.1f} s after the broker's return")
-            assert took_s < 30  # 20 s on a machine that has nothing else to do
+            assert took_s < 30 or not full  # 20 s on a machine that has nothing else to do
             await assert_totals(deployment, load)
 
 
@@ -237,7 +249,7 @@ async def test_a_worker_that_is_asked_to_end_ends_well_and_goes_on_later(
     async with deployed(brokers, prefix, tmp_path, "0") as deployment:
         load = Load(deployment, ("chat",))
         await at_work(deployment, load)
-        assert deployment.workers["0"].stop(20) == 0
+        assert deployment.workers["0"].stop(150) == 0
         deployment.work("0")
         await assert_totals(deployment, load)
         ours = set(await find_topics(deployment.config, brokers))

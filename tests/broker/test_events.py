@@ -21,9 +21,10 @@ from tokenweir.gateway.pool import PoolGate
 from tokenweir.topics import partition_of
 from tokenweir.wire import decode, encode
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.broker
 
 SDK, EVENTS = "chat", "plan"  # pools
+CLOCKS_MS = 50  # by which the broker's clock may differ from a worker's
 POISON = (b"\x00noise", b"[1]", b'{"pool":"plan","tenant":"gold","id":"x","prompt_tokens":NaN}')
 
 
@@ -92,7 +93,7 @@ async def test_2000_requests_give_the_control_plane_the_same_totals_as_events_an
             journal = await deployment.journal()
             return {entry.pool for entry in journal} == {SDK, EVENTS}
 
-        await until(decided, "specs in effect: their tenants are known", 60)
+        await until(decided, "specs in effect: their tenants are known")
         for value in through_the_sdk(requests):
             await deployment.send_raw(SDK.encode(), value)
         await tell(gatherers, requests, EVENTS, seed=2)
@@ -106,7 +107,7 @@ async def test_2000_requests_give_the_control_plane_the_same_totals_as_events_an
             states = await deployment.states()
             return all(pool in states and folded(states[pool]) == wanted for pool in (SDK, EVENTS))
 
-        await until(equal, "the same totals in both pools", 60)
+        await until(equal, "the same totals in both pools")
         letters = await deployment.letters()
         assert {letter.value for letter in letters} == set(POISON)
         assert {letter.reader for letter in letters} == {"events"}
@@ -170,7 +171,8 @@ async def test_an_age_puts_usage_where_it_happened_and_avro_and_metrics_are_ther
             if event.key == b"k"
         ]
         happened_ms = record.timestamp - report.age_ms - report.totals.age_ms[0]
-        assert abs(happened_ms - (event.timestamp - 5_000)) < 250
+        # The event was 5 s old when the log had it, and older when the report was cut.
+        assert event.timestamp - 5_000 - CLOCKS_MS <= happened_ms <= record.timestamp - 5_000
         avro = replace(from_json(last).event, id="avro")
         await gatherers.send(encode(avro), b"k")
         await gatherers.reported(EVENTS, sums_of([request]))
@@ -182,5 +184,5 @@ async def test_an_age_puts_usage_where_it_happened_and_avro_and_metrics_are_ther
                 "taken": 2, "unstable_id": 1, "repeat": 1
             }  # fmt: skip
 
-        await until(counted, "metrics that tell of all four", 20)
+        await until(counted, "metrics that tell of all four")
         assert record.partition == partition_of(EVENTS, 4)

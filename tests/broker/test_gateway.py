@@ -21,9 +21,11 @@ from tokenweir.wire import decode, decode_as, encode
 
 pytestmark = pytest.mark.broker
 PARTITIONS = 4
+DEADLINE_S = 150  # of waits, for machines that are slow or busy
+LEASE_MS, FLOOR_MS = 600_000, 900_000  # no test waits for their ends
 
 
-async def until(true: Callable[[], object], what: str, deadline_s: float = 20) -> None:
+async def until(true: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
     end_s = time.monotonic() + deadline_s
     while not true():
         assert time.monotonic() < end_s, f"not within {deadline_s} s: {what}"
@@ -53,7 +55,7 @@ class Control:
     async def decide(self, gateway: str, *rows: Row, **changes: Any) -> int:
         """Leases, then the decision; returns its boundary, a little behind the true time."""
         at_ms = int(time.time() * 1000) - 100 - EPOCH_MS
-        life = {"expires_ms": at_ms + 15_000, "floor_expires_ms": at_ms + 600_000}
+        life = {"expires_ms": at_ms + LEASE_MS, "floor_expires_ms": at_ms + FLOOR_MS}
         await self.put(roster_key(POOL), encode(roster()))
         lease = leases(gateway, *rows, at_ms=at_ms, **life)  # type: ignore[arg-type]
         await self.put(leases_key(POOL, gateway, 0), encode(lease))
@@ -82,6 +84,13 @@ class Control:
             if not counted or report.sequence > counted[-1].sequence:
                 counted.append(report)
         return counted
+
+    async def until(self, true: Callable[[list[UsageReport]], object], what: str) -> None:
+        """Wait for what reports tell."""
+        end_s = time.monotonic() + DEADLINE_S
+        while not true(await self.reports()):
+            assert time.monotonic() < end_s, f"not within {DEADLINE_S} s: {what}"
+            await asyncio.sleep(0.1)
 
 
 async def control_of(brokers: str, prefix: str) -> Control:
@@ -118,13 +127,15 @@ async def test_a_gateway_obeys_its_leases_and_reports_what_it_used(control: Cont
     async with gateway:
         assert not await gateway.ready(0)
         at_ms = await control.decide(gateway.id, ("ela", 100, 100, 10))
-        assert await gateway.ready(20)
+        assert await gateway.ready(DEADLINE_S)
         await until(
             lambda: gateway.stats(POOL).tenants["ela"].remaining == 100, "the bucket is full"
         )
+        began_s = time.monotonic()
         ends = await asyncio.gather(*(run(gateway, "ela", out=4) for _ in range(100)))
+        filled = 100 * (time.monotonic() - began_s)  # the bucket goes on filling
         done = ends.count("done")
-        assert 10 <= done <= 14  # the bucket goes on filling
+        assert 100 <= done * 9 <= 100 + filled + 9
         assert set(ends) == {"done", "tokens"}
         assert gateway.stats(POOL).applied_ms == at_ms
     reports = await control.reports()
@@ -139,17 +150,14 @@ async def test_a_gateway_obeys_its_leases_and_reports_what_it_used(control: Cont
 async def test_a_tenant_without_a_lease_is_reported_at_once_and_a_core_one_waits(
     control: Control,
 ) -> None:
-    slow = {"interval_ms": 10_000}  # a report is due every 5 s only
+    slow = {"interval_ms": 600_000}  # a report is due every five minutes only
     async with gateway_of(control.brokers, control.prefix) as gateway:
         await until(lambda: gateway.stats(POOL).pool_ms, "a report is acknowledged")
         await control.decide(gateway.id, **slow)
-        assert await gateway.ready(20)
-        started_s = time.monotonic()
+        assert await gateway.ready(DEADLINE_S)
         waiting = asyncio.create_task(run(gateway, "gua"))
         await until(lambda: gateway.stats(POOL).waiting == 1, "it waits")
-        while not any(sum(r.totals.queued) for r in await control.reports()):
-            assert time.monotonic() < started_s + 4.5
-            await asyncio.sleep(0.1)
+        await control.until(lambda told: any(sum(r.totals.queued) for r in told), "it is told")
         await control.decide(gateway.id, ("gua", 1000, 1000, 0), **slow)
         assert await waiting == "done"
 
@@ -162,7 +170,7 @@ async def test_what_cannot_be_read_is_a_dead_letter_and_the_gateway_goes_on(
         await control.put(b"other/pool/0", b"not for us")
         await control.put(pool_key(POOL), encode(replace(decision(), pool="other")))
         await control.decide(gateway.id, ("ela", 100, 100, 0))
-        assert await gateway.ready(20)
+        assert await gateway.ready(DEADLINE_S)
         topic = control.topics.dead_letter
         letters: list[DeadLetter] = []
         while len(letters) < 2:
@@ -176,7 +184,7 @@ async def test_what_cannot_be_read_is_a_dead_letter_and_the_gateway_goes_on(
 async def test_a_cancelled_stream_is_charged_what_it_produced(control: Control) -> None:
     async with gateway_of(control.brokers, control.prefix) as gateway:
         await control.decide(gateway.id, ("ela", 1000, 1000, 0))
-        assert await gateway.ready(20)
+        assert await gateway.ready(DEADLINE_S)
         await until(lambda: gateway.stats(POOL).tenants["ela"].remaining, "there are tokens")
 
         async def stream() -> None:
@@ -187,7 +195,7 @@ async def test_a_cancelled_stream_is_charged_what_it_produced(control: Control) 
                     await asyncio.sleep(0.05)
 
         streaming = asyncio.create_task(stream())
-        await asyncio.sleep(1.5)
+        await control.until(lambda told: sum(bool(r.requests) for r in told) >= 2, "two parts")
         streaming.cancel()
         with pytest.raises(asyncio.CancelledError):
             await streaming
@@ -205,7 +213,7 @@ async def test_a_cancelled_stream_is_charged_what_it_produced(control: Control) 
 async def test_a_request_that_runs_too_long_is_stopped_and_expires(control: Control) -> None:
     async with gateway_of(control.brokers, control.prefix) as gateway:
         await control.decide(gateway.id, ("ela", 1000, 1000, 0), longest_request_ms=300)
-        assert await gateway.ready(20)
+        assert await gateway.ready(DEADLINE_S)
         await until(lambda: gateway.stats(POOL).tenants["ela"].remaining, "there are tokens")
         with pytest.raises(TimeoutError, match="ran longer than"):
             async with gateway.request(tenant="ela", pool=POOL, estimate=10):
@@ -230,7 +238,7 @@ async def test_no_report_is_lost_while_the_broker_is_away(tmp_path: Path, prefix
         await asyncio.to_thread(broker.start)
         await control.restart()
         await control.decide(gateway.id, ("ela", 10**6, 10**6, 10**6))
-        assert await gateway.ready(30)
+        assert await gateway.ready(DEADLINE_S)
 
         stop = asyncio.Event()
 
@@ -246,7 +254,7 @@ async def test_no_report_is_lost_while_the_broker_is_away(tmp_path: Path, prefix
         await asyncio.to_thread(broker.kill)
         await until(lambda: gateway.stats(POOL).spool_reports > 3, "reports wait in the spool")
         await asyncio.to_thread(broker.start)
-        await until(lambda: gateway.stats(POOL).spool_reports == 0, "they have gone out", 40)
+        await until(lambda: gateway.stats(POOL).spool_reports == 0, "they have gone out")
         stop.set()
         done = await loading
         at_ms = await control.decide(gateway.id, ("ela", 100, 100, 100))
@@ -262,13 +270,17 @@ async def test_no_report_is_lost_while_the_broker_is_away(tmp_path: Path, prefix
     assert len({id for block in blocks for id in block.id}) == done + 1  # and the refused one
 
 
-async def test_closing_ends_in_time_when_the_broker_is_gone(tmp_path: Path, prefix: str) -> None:
+async def test_closing_ends_in_time_when_the_broker_is_gone(
+    tmp_path: Path, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All pools have the same seconds, and not each its own."""
     from streams.broker import Broker
 
+    monkeypatch.setattr("tokenweir.gateway.gateway.CLOSING_S", 2)
     broker = Broker(tmp_path)
     bootstrap = await asyncio.to_thread(broker.start)
     control = await control_of(bootstrap, prefix)
-    pools = [POOL, "code", "batch"]
+    pools = [POOL, *(f"batch-{number}" for number in range(49))]
     gateway = Gateway(brokers=bootstrap, name="edge", pools=pools, prefix=prefix)
     await gateway.start()
     await control.decide(gateway.id, ("ela", 100, 100, 10))
@@ -278,5 +290,5 @@ async def test_closing_ends_in_time_when_the_broker_is_gone(tmp_path: Path, pref
     await until(lambda: gateway.stats(POOL).spool_reports, "a report is not acknowledged")
     started_s = time.monotonic()
     await gateway.stop()
-    assert time.monotonic() - started_s < 15
+    assert 2 <= time.monotonic() - started_s < 50
     assert await run(gateway, "ela") == "closing"

@@ -20,7 +20,7 @@ from streams.broker.storage import wait_until_unused
 pytestmark = pytest.mark.broker
 
 
-def until(true: Callable[[], bool], what: str, deadline_s: float = 30) -> None:
+def until(true: Callable[[], bool], what: str, deadline_s: float = 150) -> None:
     end_s = time.monotonic() + deadline_s
     while not true():
         assert time.monotonic() < end_s, f"not within {deadline_s} s: {what}"
@@ -177,7 +177,7 @@ def test_the_command_serves_until_its_interrupt_and_leaves_no_java_when_killed(
             assert [member.name() for member in family].count("java") == 1
             process.send_signal(ending)
             assert process.stdout.read() == words
-            assert process.wait(30) == code
+            assert process.wait(150) == code
         until(lambda: all(gone(member.pid) for member in family), "the end of Java")  # noqa: B023
 
 

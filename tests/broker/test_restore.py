@@ -20,7 +20,7 @@ from tests.broker.test_control import assert_totals, at_work
 from tokenweir.records.journal import Break, SnapshotChunk
 from tokenweir.topics import partition_of
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.broker
 
 
 @asynccontextmanager
@@ -65,11 +65,11 @@ async def make_anew(deployment: Deployment, topic: str) -> None:
         async def gone() -> bool:
             return topic not in await admin.list_topics()
 
-        await until(gone, "the topic's end", 20)
+        await until(gone, "the topic's end")
     await create_topics(deployment.config, deployment.brokers)
 
 
-async def goes_on(deployment: Deployment, load: Load, deadline_s: float = 60) -> None:
+async def goes_on(deployment: Deployment, load: Load) -> None:
     """The worker decides again."""
     before = len(await deployment.journal())
 
@@ -78,7 +78,7 @@ async def goes_on(deployment: Deployment, load: Load, deadline_s: float = 60) ->
         await load.round()
         return len(await deployment.journal()) > before
 
-    await until(decided, "a decision", deadline_s)
+    await until(decided, "a decision")
 
 
 @pytest.mark.parametrize(("local", "how"), [("lost", empty), ("kept", make_anew)])

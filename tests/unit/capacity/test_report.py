@@ -17,7 +17,7 @@ from tokenweir.records.usage import CapacityReport
 PAGES = Path(__file__).parent / "pages"
 EQUAL = TokenWeights(1_000_000, 1_000_000, 1_000_000)
 EACH = Each(rate=10_000_000, kv_bytes_per_token=1000, sequences=256)
-DEADLINE_S = 20
+DEADLINE_S = 60
 
 
 class Heard:
