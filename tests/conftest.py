@@ -10,8 +10,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings
 
 from tests import containers
+
+settings.load_profile("ci")  # the same examples each time, and no bounds in wall time
 
 OWN_OR_CONTAINER = ["own", pytest.param("container", marks=pytest.mark.containers)]
 
