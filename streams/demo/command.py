@@ -82,6 +82,8 @@ def demo_command(
     At the end it compares what ClickHouse has with what the load itself counted, and exits with 1
     if they differ.
     """
+    if report is not None and not report.absolute().parent.is_dir():
+        raise click.UsageError(f"--json {report}: name a file in a folder that is there")
     if more and not traces:
         raise click.UsageError(f"{more[0]} is not an option: trace files stand after --trace")
     console = _console()

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from streams.broker import Broker
 from streams.clickhouse import LocalClickHouse
+from streams.demo.command import demo_command
 from tokenweir.history.client import connect
 from tokenweir.records.journal import DecisionEntry, JournalEntry
 from tokenweir.review.kafka import KafkaLog
@@ -190,6 +192,13 @@ def test_killed_parts_come_back_and_no_token_is_lost_or_doubled(tmp_path: Path, 
     # The demo ends as soon as the usage is complete: of the decisions the last may be missing.
     assert stored == decided[: len(stored)]
     assert len(stored) > len(decided) / 2
+
+
+def test_a_summary_that_could_not_be_written_is_told_before_anything_starts() -> None:
+    done = CliRunner().invoke(demo_command, ["--json", "/not/there/summary.json"])
+
+    assert done.exit_code == 2
+    assert "--json /not/there/summary.json: name a file in a folder that is there" in done.output
 
 
 def test_a_wrong_option_is_one_clear_line(tmp_path: Path) -> None:
