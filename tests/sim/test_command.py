@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tokenweir.cli.commands import tokenweir
+from tokenweir.errors import BadInput
 
 TEXT = """
 scenario: small
@@ -43,6 +44,12 @@ def test_it_exits_0_within_the_bounds_and_1_outside(
     shown = capsys.readouterr()
     assert "OUTSIDE" in shown.out
     assert "outside of its bounds: refused" in shown.err
+
+
+@pytest.mark.parametrize("option", ["--csv", "--plot"])
+def test_what_could_not_be_written_is_told_before_the_run(tmp_path: Path, option: str) -> None:
+    with pytest.raises(BadInput, match="a folder that is there"):
+        simulate(str(tmp_path / "no scenario"), option, str(tmp_path / "none" / "file"))
 
 
 def test_json_has_the_same_for_scripts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

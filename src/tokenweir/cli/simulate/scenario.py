@@ -26,7 +26,10 @@ def run(
     csv: Path | None,
     plot: Path | None,
 ) -> int:
-    """Run, show, and return the exit code."""
+    """Run, show, and return the exit code; what could not be written is told before the run."""
+    for written in (csv, plot):
+        if written is not None and not written.absolute().parent.is_dir():
+            raise BadInput(f"{written}: name a file in a folder that is there")
     try:
         text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
