@@ -22,7 +22,7 @@ import uvloop
 from streams.demo.arrivals import Arrival, read, share
 from streams.demo.backend import SPEED, Backend
 from streams.demo.tally import Tallies, Tally
-from tokenweir.errors import Unavailable
+from tokenweir.errors import TokenweirError, Unavailable
 from tokenweir.gateway import Gateway, Refused
 
 FIRST_DECISION_S = 60.0
@@ -115,7 +115,10 @@ async def work(task: Task) -> None:
         brokers=task.brokers, name=task.name, pools=[task.pool], prefix=task.prefix
     ) as gateway:
         if not await gateway.ready(FIRST_DECISION_S):
-            raise Unavailable(f"no decision of pool {task.pool} in {FIRST_DECISION_S:.0f} s")
+            raise Unavailable(
+                f"no decision of pool {task.pool} in {FIRST_DECISION_S:.0f} s: does a control"
+                " worker run? (tokenweir status)"
+            )
         edge = Edge(gateway, task.pool, Backend(speed=task.speed))
         _say({"ready": gateway.id})
         start_s = float(await orders.readline() or "nan")
@@ -177,5 +180,13 @@ def task_of(arguments: Sequence[str]) -> Task:
     )
 
 
+def main() -> None:
+    """Do what the command line says; what goes wrong outside of it is one line and exit 1."""
+    try:
+        uvloop.run(work(task_of(sys.argv[1:])))
+    except TokenweirError as error:
+        sys.exit(str(error))
+
+
 if __name__ == "__main__":
-    uvloop.run(work(task_of(sys.argv[1:])))
+    main()

@@ -100,16 +100,18 @@ class Load:
         try:
             text = await asyncio.wait_for(output.readline(), timeout_s)
         except TimeoutError:
-            raise Unavailable(self._last_words(name, f"not ready in {timeout_s:.0f} s")) from None
+            raise Unavailable(
+                self._last_words(name, f"is not ready in {timeout_s:.0f} s")
+            ) from None
         if not text:
-            raise Unavailable(self._last_words(name, "ended too early"))
+            raise Unavailable(self._last_words(name, "has ended too early"))
         line: dict[str, Any] = json.loads(text)
         return line
 
     def _last_words(self, name: str, what: str) -> str:
         log = self.logs / f"{name}.log"
         lines = log.read_text(errors="replace").splitlines()[-15:]
-        return "\n".join([f"gateway {name} is {what}; the end of {log}:", *lines])
+        return "\n".join([f"gateway {name} {what}; the end of {log}:", *lines])
 
 
 def _counted(lines: Sequence[Mapping[str, Any]]) -> Counted:
