@@ -35,8 +35,8 @@ def tenant_figures(pool: Pool, verdict: Verdict) -> TenantFigures:
     }
     figures = stacked([*columns.values()], len(terms.names))[:, shown].tolist()
     return TenantFigures(
-        tenant=[terms.names[place] for place in shown.tolist()],
-        service_class=[CLASSES[rank] for rank in terms.rank[shown].tolist()],
+        tenant=[*map(terms.names.__getitem__, shown.tolist())],
+        service_class=[*map(CLASSES.__getitem__, terms.rank[shown].tolist())],
         sequences=_occupied(verdict, SEQUENCES, shown),
         kv_bytes=_occupied(verdict, KV, shown),
         **dict(zip(columns, figures, strict=True)),

@@ -6,15 +6,17 @@ leases like any other (L8).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 
-from tokenweir.core.pool import Gateway, Issue, stacked
+from tokenweir.core.pool import Gateway, Issue
 from tokenweir.core.terms import Ints
 from tokenweir.records.spec import PoolSpec
 
 # Unconfirmed issues of one gateway that are kept apart, so that its row has a bound.
 MOST_ISSUES = 8
+ENDS = attrgetter("expires_ms", "floor_expires_ms", "pot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +42,24 @@ def given(gateways: Sequence[Gateway], tenants: int, at_ms: int) -> Given:
     The largest rate issued since `applied`, until the latest expiry; then the largest floor, until
     the latest expiry of the floors.
     """
-    rates = np.zeros((len(gateways), tenants + 1), dtype=np.int64)
-    floors = np.zeros((len(gateways), tenants), dtype=np.int64)
-    rows = [row for row, gateway in enumerate(gateways) if gateway.issued]
-    if not rows:
-        return Given(rates, floors)
-    issued = [gateways[row].issued for row in rows]
-    lasts = [at_ms < max([issue.floor_expires_ms for issue in issues]) for issues in issued]
-    leased = [at_ms < max([issue.expires_ms for issue in issues]) for issues in issued]
+    nothing = [_nothing(tenants, 0)]
+    issued = [gateway.issued or nothing for gateway in gateways] or [nothing]
     # As many of each: to have the newest twice changes no maximum.
     length = max(map(len, issued))
     even = [issue for own in issued for issue in (*own, *own[-1:] * (length - len(own)))]
-    shape = len(rows), length, tenants
-    most = stacked([issue.floors for issue in even], tenants).reshape(shape).max(axis=1)
-    floors[rows] = most * np.array(lasts)[:, None]
-    most = stacked([issue.rates for issue in even], tenants).reshape(shape).max(axis=1)
-    rates[rows, :-1] = np.maximum(most * np.array(leased)[:, None], floors[rows])
-    pots = [max([issue.pot for issue in issues]) for issues in issued]
-    rates[rows, -1] = np.where(leased, pots, 0)
-    return Given(rates, floors)
+    shape = len(issued), length
+    ends = np.array([*map(ENDS, even)], dtype=np.int64).reshape(*shape, 3).max(axis=1)
+    leased, lasts = at_ms < ends[:, :1], at_ms < ends[:, 1:2]
+    floors = _most([issue.floors for issue in even], *shape) * lasts
+    rates = np.empty((len(issued), tenants + 1), dtype=np.int64)
+    rates[:, :-1] = np.maximum(_most([issue.rates for issue in even], *shape) * leased, floors)
+    rates[:, -1:] = ends[:, 2:] * leased
+    return Given(rates[: len(gateways)], floors[: len(gateways)])
+
+
+def _most(parts: Sequence[Ints], gateways: int, issues: int) -> Ints:
+    most: Ints = np.concatenate(parts).reshape(gateways, issues, -1).max(axis=1)
+    return most
 
 
 def newest(gateway: Gateway, at_ms: int, *, silent: bool) -> Ints:
@@ -80,7 +81,8 @@ def newest(gateway: Gateway, at_ms: int, *, silent: bool) -> Ints:
 def confirm(gateway: Gateway, applied_ms: int) -> None:
     """The gateway obeys the decision of `applied_ms` completely: older issues bind no more."""
     gateway.applied_ms = max(gateway.applied_ms, applied_ms)
-    gateway.issued = [issue for issue in gateway.issued if issue.at_ms >= gateway.applied_ms]
+    if gateway.issued and gateway.issued[0].at_ms < gateway.applied_ms:
+        gateway.issued = [issue for issue in gateway.issued if issue.at_ms >= gateway.applied_ms]
 
 
 def restated(gateway: Gateway, at_ms: int, tenants: int) -> Issue:
@@ -90,8 +92,12 @@ def restated(gateway: Gateway, at_ms: int, tenants: int) -> Issue:
     """
     if gateway.issued:
         return replace(gateway.issued[-1], at_ms=at_ms)
-    nothing = np.zeros(tenants, dtype=np.int64)
-    return Issue(at_ms, at_ms, at_ms, nothing, nothing, 0, np.stack([nothing, nothing]), (0, 0))
+    return _nothing(tenants, at_ms)
+
+
+def _nothing(tenants: int, at_ms: int) -> Issue:
+    nothing = np.zeros((2, tenants), dtype=np.int64)
+    return Issue(at_ms, at_ms, at_ms, nothing[0], nothing[0], 0, nothing, (0, 0))
 
 
 def remember(gateway: Gateway, issue: Issue) -> None:

@@ -45,7 +45,7 @@ def lease(
     held = given(gateways, len(grant), at_ms)
     is_live = [renewable(gateway, spec, at_ms) for gateway in gateways]
     live = np.array(is_live, dtype=np.bool_)
-    most = np.append(grant, pots)
+    most = np.concatenate((grant, (pots,)))
     wanted = _wanted(gateways, live, most)
     rates = np.minimum(wanted, held.rates)
     total = held.rates.sum(axis=0)
@@ -56,7 +56,7 @@ def lease(
     more = np.maximum(wanted - held.rates, 0)
     growth = np.minimum(more.sum(axis=0), np.maximum(most - total, 0))
     if int(growth.sum()) > max(free, 0):
-        growth = by_class(growth, max(free, 0), pool.terms.rank, weight)
+        growth = by_class(growth, max(free, 0), standing(pool.terms).levels, weight)
     rates += _parts(growth, more)
     floors = _floors(rates[:, :-1], held.floors, pool)
     occupied = np.zeros((len(gateways), len(occupancies), len(grant) + 1), dtype=np.int64)
@@ -89,12 +89,14 @@ def lease(
 
 def _wanted(gateways: Sequence[Gateway], live: np.ndarray, most: Ints) -> Ints:
     """The grants, split by demand over the live gateways, and the pots in equal parts."""
-    wanted = np.zeros((len(gateways), len(most)), dtype=np.int64)
     demand = [gateway.demand for gateway, is_live in zip(gateways, live, strict=True) if is_live]
-    if demand:
-        keys = np.ones((len(demand), len(most)), dtype=np.int64)
-        keys[:, :-1] = stacked(demand, len(most) - 1)
-        wanted[live] = split(most, keys)
+    keys = np.ones((len(demand), len(most)), dtype=np.int64)
+    keys[:, :-1] = stacked(demand, len(most) - 1)
+    parts = split(most, keys)
+    if len(demand) == len(gateways):
+        return parts
+    wanted = np.zeros((len(gateways), len(most)), dtype=np.int64)
+    wanted[live] = parts
     return wanted
 
 
@@ -120,7 +122,7 @@ def _shrunk(
     total = rates.sum(axis=0)
     if int(total.sum()) <= free:
         return rates
-    fits = by_class(total, max(free, 0), pool.terms.rank, weight)
+    fits = by_class(total, max(free, 0), standing(pool.terms).levels, weight)
     return np.minimum(_parts(fits, rates), rates)
 
 
@@ -135,7 +137,8 @@ def _occupied(
     at_ms: int,
 ) -> Ints:
     given = occupancy_held(gateways, kind, len(pool.terms.names), spec.longest_request_ms, at_ms)
-    return limits(gateways, kind, live, given, granted, weight, pool.terms.rank)
+    levels = standing(pool.terms).levels
+    return limits(gateways, kind, live, given, granted, weight, levels)
 
 
 def _floors(rates: Ints, held: Ints, pool: Pool) -> Ints:

@@ -21,8 +21,6 @@ from tokenweir.records.spec import Capacity, PoolSpec
 SEQUENCES, KV = range(2)  # the rows of `Issue.occupied`
 GAUGE = (1, 2)  # their rows in `Gateway.gauges`
 UNIT = (1, MIB)
-# The classes from the highest down; before them come the pots.
-LEVELS = np.arange(5, -1, -1)[:, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +110,7 @@ def limits(
     given: Ints,
     granted: Occupancy,
     weight: Ints,
-    rank: Ints,
+    levels: Bools,
 ) -> Ints:
     """Each gateway's limits: only what is not given can be given (L3); 0 for those not live."""
     if not live.any():
@@ -123,14 +121,14 @@ def limits(
     if free < 0:  # nothing grows, and what is issued now fits
         issued = np.minimum(issued, _newest(gateways, kind, given.shape[1]))
         rest = max(granted.most - int(given[~live].sum()), 0)
-        fits = by_class(issued.sum(axis=0), rest, rank, weight)
+        fits = by_class(issued.sum(axis=0), rest, levels, weight)
         fitting: Ints = np.minimum(split_whole(fits, issued), issued)
         return fitting
     more = np.where(live[:, None], np.maximum(wanted - given, 0), 0)
     room = np.append(granted.grant, granted.pots) - given.sum(axis=0)
     growth = np.minimum(more.sum(axis=0), np.maximum(room, 0))
     if int(growth.sum()) > free:
-        growth = by_class(growth, free, rank, weight)
+        growth = by_class(growth, free, levels, weight)
     grown: Ints = np.where(more.sum(axis=0) > 0, split_whole(growth, more), 0)
     return issued + grown
 
@@ -154,15 +152,20 @@ def _newest(gateways: Sequence[Gateway], kind: int, columns: int) -> Ints:
     return newest
 
 
-def by_class(growth: Ints, free: int, rank: Ints, weight: Ints) -> Ints:
-    """The pots first, then the classes from the highest down, by weight inside a class."""
-    rank, weight = np.append(rank, 5), np.append(weight, 1)
-    parts = np.where(rank == LEVELS, growth, 0)
+def by_class(growth: Ints, free: int, levels: Bools, weight: Ints) -> Ints:
+    """The pots first, then the classes from the highest down, by weight inside a class.
+
+    `levels` of shape (classes, tenants) says who is of which, the highest first.
+    """
     result = np.zeros_like(growth)
+    result[-1] = min(int(growth[-1]), free)
+    free -= int(result[-1])
+    parts = growth[:-1] * levels
     for part, wanted in zip(parts, parts.sum(axis=1).tolist(), strict=True):
         if wanted > free:  # it is the last class that gets something
-            return result + share(free, weight, part)
+            result[:-1] += share(free, weight, part)
+            break
         if wanted:
-            result += part
+            result[:-1] += part
             free -= wanted
     return result

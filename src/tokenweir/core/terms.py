@@ -66,6 +66,7 @@ class Standing:
     elastic_floor: Ints
     lasting_floor: Ints  # of those whose floor outlives the lease
     most: Ints  # baseline and borrow cap together
+    levels: Bools  # (classes, tenants): who is of which class, the highest first
 
 
 @lru_cache(maxsize=64)
@@ -86,6 +87,7 @@ def standing(terms: Terms) -> Standing:
         elastic_floor=floor(terms.of_class(ELASTIC, ELASTIC)),
         lasting_floor=floor(terms.floor_on_silence),
         most=np.minimum(terms.baseline + terms.borrow_cap, UNLIMITED),
+        levels=terms.rank == np.arange(DEDICATED, PREEMPTIBLE - 1, -1)[:, None],
     )
 
 

@@ -75,6 +75,8 @@ def _as_everybody(quotas: Quotas, given: Ints) -> Bools:
 def quota_figures(quotas: Quotas, guarded: Guarded, rations: Rations) -> QuotaFigures:
     """The windows in use: those that gateways have ceilings for."""
     shown = guarded.shown
+    if not len(shown):
+        return QuotaFigures()
     keys = [quotas.accounts.keys[place] for place in shown.tolist()]
     return QuotaFigures(
         tenant=[tenant for tenant, _, _ in keys],
