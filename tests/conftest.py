@@ -16,8 +16,6 @@ from tests import containers
 
 settings.load_profile("ci")  # the same examples each time, and no bounds in wall time
 
-OWN_OR_CONTAINER = ["own", pytest.param("container", marks=pytest.mark.containers)]
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -33,13 +31,16 @@ def full(pytestconfig: pytest.Config) -> bool:
 
 def choices(variable: str) -> list[Any]:
     given = os.environ.get(variable)
-    return OWN_OR_CONTAINER if given is None else [pytest.param(given, id="given")]
+    return ["own", container()] if given is None else [pytest.param(given, id="given")]
 
 
-def skip_without_docker() -> None:
+def container() -> Any:
+    """The choice of a container, which a mark skips where there is no Docker engine: a fixture that
+    skipped would first have pytest end what runs already, to be started anew for the next file.
+    """
     reason = containers.why_not()
-    if reason is not None:
-        pytest.skip(reason)
+    skipped = pytest.mark.skipif(reason is not None, reason=reason or "")
+    return pytest.param("container", marks=[pytest.mark.containers, skipped])
 
 
 @pytest.fixture(scope="session", params=choices("TOKENWEIR_BROKERS"))
@@ -48,7 +49,6 @@ def brokers(
 ) -> Iterator[str]:
     """A broker's `host:port`."""
     if request.param == "container":
-        skip_without_docker()
         with containers.kafka() as address:
             yield address
     elif request.param == "own":
@@ -66,7 +66,6 @@ def clickhouse_url(
 ) -> Iterator[str]:
     """A ClickHouse's `http://host:port`."""
     if request.param == "container":
-        skip_without_docker()
         with containers.clickhouse() as url:
             yield url
     elif request.param == "own":
