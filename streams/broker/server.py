@@ -75,16 +75,14 @@ class Broker:
         if self.running:
             raise BrokerError(f"The broker runs already, as process {self.pid}")
         jars = ready_jars(read_lock(self.version), self.cache)
-        until_s = time.monotonic() + deadline_s
-        storage.wait_until_unused(self._topics)
-        try:
-            for _ in range(STARTS):
-                if self._comes_up(jars, until_s):
-                    return self.bootstrap
-        except BaseException:  # an interrupt too: nobody else knows of the process yet
-            self.kill()
-            raise
-        raise BrokerError(f"Kafka found its ports taken {STARTS} times. {self._last_words()}")
+        with storage.starting(self.data):
+            until_s = time.monotonic() + deadline_s
+            storage.wait_until_unused(self._topics)
+            try:
+                return self._started(jars, until_s)
+            except BaseException:  # an interrupt too: nobody else knows of the process yet
+                self.kill()
+                raise
 
     def stop(self) -> None:
         """Let the broker finish its work and end; kill it if that takes over 15 s."""
@@ -119,6 +117,12 @@ class Broker:
     @property
     def _topics(self) -> Path:
         return self.data / "topics"
+
+    def _started(self, jars: Sequence[Path], until_s: float) -> str:
+        for _ in range(STARTS):
+            if self._comes_up(jars, until_s):
+                return self.bootstrap
+        raise BrokerError(f"Kafka found its ports taken {STARTS} times. {self._last_words()}")
 
     def _comes_up(self, jars: Sequence[Path], until_s: float) -> bool:
         """Start once; tell whether the broker serves, and False if its ports were just taken."""

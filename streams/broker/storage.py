@@ -4,7 +4,8 @@ import base64
 import fcntl
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -36,6 +37,18 @@ def new_cluster_id() -> str:
     """Return a random id as Kafka writes them: 16 bytes in 22 letters of base64, no dash first."""
     text = base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
     return "A" + text[1:]
+
+
+@contextmanager
+def starting(data: Path) -> Iterator[None]:
+    """Let brokers that start in one folder do so one after the other.
+
+    Kafka takes its own lock seconds after its start: until then nobody sees that it is there.
+    """
+    data.mkdir(parents=True, exist_ok=True)
+    with (data / "starting.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def wait_until_unused(topics: Path, wait_s: float = WAIT_S) -> None:
