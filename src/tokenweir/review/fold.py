@@ -110,24 +110,20 @@ class PoolFold:
             and self._is_home
         )
 
-    def joins(self, first: Message, message: Message) -> bool:
-        """Whether a report reaches no boundary and no second that another before it does not."""
+    def reach_ms(self, first: Message) -> int:
+        """The first time at which a report behind `first` could reach a boundary or a second."""
         spec = self.pool.spec
         if spec is None or self.pool.pending_spec is not None:
-            return False
-        reached_ms = max(self.pool.clock_ms, first.append_ms)
-        if message.append_ms <= reached_ms:
-            return True
-        if message.append_ms // 1000 != reached_ms // 1000:
-            return False
-        return message.append_ms // spec.interval_ms == reached_ms // spec.interval_ms
+            return 0
+        now_ms = max(self.pool.clock_ms, first.append_ms)
+        return min(now_ms - now_ms % step_ms + step_ms for step_ms in (1000, spec.interval_ms))
 
     def sheet(self, reports: Sequence[Message]) -> Sheet | None:
         """What these reports say; None when one of them has to be read alone."""
         return read_sheet(self.pool.name, reports) if len(reports) > 1 else None
 
     def fold_sheet(self, sheet: Sheet) -> bool:
-        """Fold reports that join the first, after `advance` to it; False: one by one, unchanged.
+        """Fold reports within reach of the first, after `advance` to it; False: one by one.
 
         Raises `HalfFolded`.
         """

@@ -25,8 +25,8 @@ async def runs(fold: PoolFold, span: Span, messages: AsyncIterable[Message]) -> 
     async for ahead in _ahead(fold, span, messages):
         read, begin = fold.sheet(ahead), 0
         while begin < len(ahead):
-            end = begin + 1
-            while end < len(ahead) and fold.joins(ahead[begin], ahead[end]):
+            end, until_ms = begin + 1, fold.reach_ms(ahead[begin])
+            while end < len(ahead) and ahead[end].append_ms < until_ms:
                 end += 1
             run = ahead[begin:end]
             yield Run(run, fold.sheet(run) if read is None else read.part(begin, end))
