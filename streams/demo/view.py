@@ -8,7 +8,7 @@ from streams.demo.frame import Frame, TenantRow
 from streams.demo.words import TIERS, sentence
 from tokenweir.records.control import ControlDecision
 
-BAR_WIDTH = 60  # characters for 0 to 120 % of the budget
+BAR_WIDTH = 54  # characters for 0 to 120 % of the budget; the line fits 80
 BAR_END = 1.2
 MARKS = (0.7, 0.9, 1.0)  # soft, hard, break: where a spec leaves them at their defaults
 TIER_COLOUR = {

@@ -48,7 +48,7 @@ ACTS = (
 PHASES = (
     Phase(0.0, "a calm afternoon"),
     Phase(0.2, "evals starts a large run"),
-    Phase(0.5, "rush hour for assistant and copilot, and evals goes on"),
+    Phase(0.5, "assistant and copilot have their rush hour, too"),
     Phase(0.75, "the rush is over, evals goes on"),
     Phase(0.85, "evals is done"),
 )

@@ -5,6 +5,7 @@ from rich.console import Console
 from streams.demo.frame import Frame
 from streams.demo.view import line, render
 from streams.demo.words import sentence
+from streams.demo.workload import PHASES
 from tests.unit.demo.entries import Tenant, entry
 
 ASSISTANT = Tenant("assistant", "guaranteed", baseline=48_000, demand=30_000, grant=40_000)
@@ -12,8 +13,8 @@ EVALS = Tenant("evals", "spot", demand=70_000, grant=18_000, refused=9)
 COPILOT = Tenant("copilot", "elastic", baseline=12_000, demand=11_000, grant=12_000)
 
 
-def picture(frame: Frame) -> str:
-    console = Console(width=100, record=True, file=StringIO())
+def picture(frame: Frame, width: int = 100) -> str:
+    console = Console(width=width, record=True, file=StringIO())
     console.print(render(frame))
     return console.export_text()
 
@@ -77,6 +78,22 @@ def test_the_picture_shows_level_tier_alpha_and_every_tenants_figures() -> None:
         assert shown in text
     row = next(line for line in text.splitlines() if line.startswith("evals"))
     assert row.split() == ["evals", "spot", "-", "70,000", "18,000", "18,000", "-", "-", "123"]
+
+
+def test_level_and_tenants_have_a_line_each_on_a_narrow_terminal() -> None:
+    frame = Frame(
+        entry(EVALS, ASSISTANT, COPILOT, tier="circuit_break", level=1.0),
+        phase=max((phase.title for phase in PHASES), key=len),
+        left_s=100,
+        pool="chat-261130-035036",
+    )
+
+    lines = picture(frame, width=80).splitlines()
+
+    assert lines[0].endswith("100 s left")
+    assert lines[1].endswith(" 100% and 25% lent")
+    assert lines[3].split()[-1] == "refused"
+    assert [line.split()[0] for line in lines[4:7]] == ["assistant", "copilot", "evals"]
 
 
 def test_the_highest_class_stands_first() -> None:
