@@ -11,6 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from streams.app import state_folder
+from streams.broker import Broker
 from streams.checkpoint import MARKER
 from streams.tables import TABLES, changelog_name
 from streams.topics import create_topics, plans
@@ -102,6 +103,24 @@ async def test_55_without_changelogs_the_worker_is_ready_and_its_state_is_whole(
         deployment.work("0")
         await goes_on(deployment, load)
         if local == "lost":  # else the changelogs have the changed rows only
+            await assert_totals(deployment, load)
+
+
+@pytest.mark.experiment
+async def test_64_a_worker_finds_its_tables_again_on_the_older_kafka(
+    prefix: str, tmp_path: Path, full: bool
+) -> None:
+    if not full:
+        pytest.skip("at full size only: make experiments")
+    with Broker(tmp_path / "kafka", version="3.9.1") as older:
+        async with deployed(older.bootstrap, prefix, tmp_path, "0") as deployment:
+            load = Load(deployment, ("chat", "plan"))
+            await at_work(deployment, load)
+            await assert_totals(deployment, load)
+            deployment.workers["0"].kill()
+            shutil.rmtree(state_folder(deployment.config))
+            deployment.work("0")
+            await goes_on(deployment, load)
             await assert_totals(deployment, load)
 
 
