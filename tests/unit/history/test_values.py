@@ -1,5 +1,7 @@
 """Money, instants and queries as values."""
 
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 
@@ -25,8 +27,20 @@ def test_money_that_would_be_rounded_is_refused(wrong: object) -> None:
         money(wrong)  # type: ignore[arg-type]
 
 
-def test_an_instant_keeps_its_milliseconds_whatever_its_zone() -> None:
+@pytest.fixture
+def in_new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This process has another zone than UTC."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "America/New_York")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_new_york")
+def test_an_instant_keeps_its_milliseconds_whatever_its_zone_and_ours() -> None:
     """Field note 72."""
+    assert time.timezone == 5 * 3600
     east = datetime(2026, 5, 29, 12, 0, 0, 123_456, tzinfo=timezone(timedelta(hours=2)))
     back = instant_of(ms_of(east))
     assert back == datetime(2026, 5, 29, 10, 0, 0, 123_000, tzinfo=UTC)
