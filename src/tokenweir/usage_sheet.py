@@ -194,7 +194,6 @@ def _table(numbers: _Numbers, rows: Sequence[int], blocks: Sequence[int]) -> Int
     begins_at = np.cumsum(rows) - rows  # a report's first row
     count, before = np.repeat([rows, begins_at], arrays.found, axis=1)
     place = np.frombuffer(arrays.which, dtype=np.uint8) * np.int64(total) + before
-    inside = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
     values, told = numbers.values, numbers.values[begin - 1]
     # The first array's length was read before, and anything may stand in front of it.
     told[place < total] = count[place < total]
@@ -203,6 +202,8 @@ def _table(numbers: _Numbers, rows: Sequence[int], blocks: Sequence[int]) -> Int
         raise _Odd
     if (numbers.ends[behind] + values[behind] != numbers.stops + blocks).any():
         raise _Odd
+    upto = np.cumsum(count)
+    source = np.arange(int(count.sum())) + np.repeat(begin - (upto - count), count)
     table = np.zeros((ARRAYS, total), dtype=np.int64)
-    table.reshape(-1)[np.repeat(place, count) + inside] = values[np.repeat(begin, count) + inside]
+    table.reshape(-1)[source + np.repeat(place - begin, count)] = values[source]
     return table
