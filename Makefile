@@ -4,7 +4,8 @@ BIN := .venv/bin
 RUN := $(BIN)/python
 READY := .venv/.ready
 LITELLM := .local/litellm
-# Most broker tests wait for a broker, a time-out or a checkpoint: several can wait at once.
+# Most broker tests wait for a broker, a time-out or a checkpoint: several can wait at once. Files
+# in the order of their folders: those come first, and the end has many short ones to share.
 TESTERS := 4
 CODE := src streams agents bench examples tests
 
@@ -17,7 +18,7 @@ up: $(READY) ## the same without the load, until Ctrl-C
 	@$(RUN) -m streams up $(ARGS)
 
 test: $(READY) $(LITELLM)/.ready ## unit, property and broker tests, on a real broker
-	$(RUN) -m pytest -n $(TESTERS) --dist loadfile $(ARGS)
+	$(RUN) -m pytest -n $(TESTERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(READY) ## formatting, lint, types, and who may import whom
 	$(BIN)/ruff format --check $(CODE)
