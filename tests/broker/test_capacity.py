@@ -11,13 +11,12 @@ from tests.broker.commands import Done, command, process
 from tests.broker.deployment import Deployment, deployed, until
 from tests.broker.load import Load
 from tests.unit.capacity.pages_server import served
+from tests.unit.capacity.recorded_pages import UNDER_LOAD
 from tokenweir.records.control import ControlDecision
 from tokenweir.records.usage import CapacityReport
 from tokenweir.wire import decode
 
 pytestmark = pytest.mark.broker
-
-PAGE = Path(__file__).parent.parent / "unit" / "capacity" / "pages" / "vllm-0.11.txt"
 
 
 @asynccontextmanager
@@ -84,7 +83,7 @@ async def test_engines_that_are_scraped_tell_the_pool_and_one_that_is_gone_count
     brokers: str, prefix: str, tmp_path: Path
 ) -> None:
     for name in ("a", "b"):
-        (tmp_path / name).write_text(PAGE.read_text())
+        (tmp_path / name).write_text(UNDER_LOAD.read_text())
     async with at_work(brokers, prefix, tmp_path / "data") as (deployment, load):
         with served(tmp_path) as url:
             line = ["capacity", "report", "--pool", "chat", "--every", "100 ms", "--count", "2"]
@@ -99,12 +98,12 @@ async def test_engines_that_are_scraped_tell_the_pool_and_one_that_is_gone_count
             (tmp_path / "b").unlink()
             done = await meanwhile(load, _of(task))
         assert done.code == 0, done.err
-        kv_bytes = 9271 * 16 * 128 * 1024
+        kv_bytes = 2_097_152 * 128 * 1024
         assert await reported(deployment) == [
             CapacityReport("chat", "vllm", 8_000_000, 2 * kv_bytes, None),
             CapacityReport("chat", "vllm", 4_000_000, kv_bytes, None),
         ]
-        assert "2 of 2 servers up; 512 running, 38 waiting; KV caches 82% full" in done.out
+        assert "2 of 2 servers up; 8 running, 192 waiting; KV caches 0% full" in done.out
         assert "1 of 2 servers up" in done.out
 
         async def obeyed() -> bool:

@@ -3,13 +3,15 @@
 The names are those of vLLM's `/metrics` page, text format 0.0.4. What has changed over time:
 `gpu_cache_usage_perc` became `kv_cache_usage_perc` in 0.9.2 and is gone since 0.12; series had no
 label `engine` at first; `num_gpu_blocks` can be the text `None`; `kv_cache_size_tokens` and
-`num_requests_waiting_by_reason` are new. A server may hold several engines (data parallelism).
+`num_requests_waiting_by_reason` are new. A server may hold several engines (data parallelism); with
+several API processes its gauges are declared, but have no values before an engine's first request.
 """
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -46,16 +48,16 @@ class Sample:
 def read_sample(text: str, at_s: float) -> Sample:
     """The sample that a metrics page holds; raises `BadInput` for one that makes no sense."""
     series = _series(text)
-    running = _by_engine(_needed(series, RUNNING))
-    waiting = _by_engine(_waiting(series))
-    prompt = _sum(_needed(series, PROMPT))
+    running, waiting = _by_engine(_gauge(series, RUNNING)), _by_engine(_waiting(series))
+    prompts = _by_engine(_needed(series, PROMPT))
+    prompt = sum(prompts.values())
     use = [value for _, value in _first(series, KV_USE)]
     return Sample(
         at_s=at_s,
-        engines=len(running),
+        engines=len(prompts),
         running=sum(running.values()),
         waiting=sum(waiting.values()),
-        saturated=all(waiting.get(engine, 0) > 0 for engine in running),
+        saturated=all(waiting.get(engine, 0) > 0 for engine in prompts),
         prompt_tokens=prompt,
         cached_tokens=min(_sum(_first(series, CACHED)), prompt),
         out_tokens=_sum(_needed(series, GENERATED)),
@@ -65,11 +67,13 @@ def read_sample(text: str, at_s: float) -> Sample:
 
 
 def _series(text: str) -> Mapping[str, Series]:
-    """Our samples by name, each a finite number from 0."""
+    """Our samples by name, each a finite number from 0; none of a gauge that is only declared."""
     known = {RUNNING, WAITING, WAITING_WHY, PROMPT, GENERATED, KV_CONFIG, *CACHED, *KV_USE}
     found: dict[str, list[tuple[Mapping[str, str], float]]] = defaultdict(list)
     try:
         for family in text_string_to_metric_families(text):
+            if family.name in known:
+                found.setdefault(family.name, [])
             for sample in family.samples:
                 if sample.name in known:
                     found[sample.name].append((sample.labels, _sound(sample.name, sample.value)))
@@ -87,12 +91,19 @@ def _sound(name: str, value: float) -> float:
 
 
 def _needed(series: Mapping[str, Series], name: str) -> Series:
-    if not series.get(name):
-        raise BadInput(
-            f"{name} is not there: is this the /metrics page of a vLLM server, started without "
-            "--disable-log-stats?"
-        )
-    return series[name]
+    return series[name] if series.get(name) else _absent(name)
+
+
+def _gauge(series: Mapping[str, Series], name: str) -> Series:
+    """Without values while nothing has come: an engine that is not named has 0."""
+    return series[name] if name in series else _absent(name)
+
+
+def _absent(name: str) -> NoReturn:
+    raise BadInput(
+        f"{name} is not there: is this the /metrics page of a vLLM server, started without "
+        "--disable-log-stats?"
+    )
 
 
 def _first(series: Mapping[str, Series], names: Iterable[str]) -> Series:
@@ -103,7 +114,7 @@ def _waiting(series: Mapping[str, Series]) -> Series:
     """Who waits for room: what the scheduler has put off by its own plan is no sign of it."""
     why = series.get(WAITING_WHY, ())
     for_room = [pair for pair in why if pair[0].get("reason") == "capacity"]
-    return for_room or _needed(series, WAITING)
+    return for_room or _gauge(series, WAITING)
 
 
 def _by_engine(series: Series) -> dict[str, int]:
@@ -118,19 +129,25 @@ def _sum(series: Series) -> int:
 
 
 def _kv_tokens(series: Series) -> int | None:
-    """Over all engines; None when one of them does not say."""
-    sizes = [_size(labels) for labels, _ in series]
-    known = [size for size in sizes if size is not None]
-    return sum(known) if known and len(known) == len(sizes) else None
+    """Over all engines; None when one of them does not say.
+
+    The engine's own figure first: blocks of hybrid models do not multiply to it. Each engine states
+    the blocks of all engines of its server.
+    """
+    whole = _all([_number(labels.get("kv_cache_size_tokens")) for labels, _ in series])
+    blocks = _all([_blocks(labels) for labels, _ in series])
+    return sum(whole) if whole else max(blocks, default=None)
 
 
-def _size(labels: Mapping[str, str]) -> int | None:
-    """The engine's own figure first: blocks of hybrid models do not multiply to it."""
-    whole = _number(labels.get("kv_cache_size_tokens"))
+def _blocks(labels: Mapping[str, str]) -> int | None:
+    """What they hold, in tokens."""
     blocks, size = _number(labels.get("num_gpu_blocks")), _number(labels.get("block_size"))
-    if whole is not None or blocks is None or size is None:
-        return whole
-    return blocks * size
+    return None if blocks is None or size is None else blocks * size
+
+
+def _all(sizes: Sequence[int | None]) -> Sequence[int]:
+    known = [size for size in sizes if size is not None]
+    return known if len(known) == len(sizes) else ()
 
 
 def _number(text: str | None) -> int | None:

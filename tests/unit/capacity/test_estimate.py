@@ -5,6 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.capacity.recorded_pages import recorded
 from tokenweir.capacity.engine import Engine, heard, missed
 from tokenweir.capacity.estimate import Each, Sent, estimate, is_due
 from tokenweir.capacity.sample import Sample
@@ -35,6 +36,20 @@ def test_a_rate_is_measured_over_30_s_in_which_requests_waited() -> None:
     #  | 12 000     | 6 000      |       tokens; requests wait at each scrape
     engine = watched(sample(0, 0), sample(15, 12_000), sample(30, 18_000))
     assert engine.rate == 600_000
+
+
+def test_the_rate_of_a_recorded_load_is_measured() -> None:
+    # 9600 tokens of prompts, 2944 of them cached, and 7028 generated in 30.758 s; then idle.
+    assert watched(*recorded("0.32.0")).rate == 540_607
+    engine, weights = Engine(), TokenWeights(1_000_000, 100_000, 4_000_000)
+    for one in recorded("0.32.0"):
+        engine = heard(engine, one, weights)
+    assert engine.rate == round((6656 + 294.4 + 4 * 7028) / 30.758 * 1000)
+
+
+def test_the_rate_of_two_engines_is_that_of_their_server() -> None:
+    # 16 000 tokens of prompts and 12 091 generated in 33.237 s.
+    assert watched(*recorded("0.32.0-two-engines")).rate == 845_173
 
 
 def test_nothing_is_measured_where_nobody_waited_for_a_moment() -> None:

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.unit.capacity.pages_server import served
+from tests.unit.capacity.recorded_pages import UNDER_LOAD
 from tokenweir.capacity.estimate import Each
 from tokenweir.capacity.report import Reporter, Told, Watched
 from tokenweir.records.spec import TokenWeights
 from tokenweir.records.usage import CapacityReport
 
-PAGES = Path(__file__).parent / "pages"
 EQUAL = TokenWeights(1_000_000, 1_000_000, 1_000_000)
 EACH = Each(rate=10_000_000, kv_bytes_per_token=1000, sequences=256)
+KV_TOKENS = 2_097_152
 DEADLINE_S = 60
 
 
@@ -37,7 +38,7 @@ class Heard:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     for name in ("a", "b"):
-        (tmp_path / name).write_text((PAGES / "vllm-0.11.txt").read_text())
+        (tmp_path / name).write_text(UNDER_LOAD.read_text())
     return tmp_path
 
 
@@ -60,8 +61,8 @@ async def next_of(reports: AsyncIterator[Told]) -> CapacityReport:
 
 async def test_servers_add_up_and_one_that_is_gone_counts_0(folder: Path) -> None:
     heard = Heard()
-    one = CapacityReport("chat", "vllm", 10_000_000, 9271 * 16 * 1000, 256)
-    two = CapacityReport("chat", "vllm", 20_000_000, 2 * 9271 * 16 * 1000, 512)
+    one = CapacityReport("chat", "vllm", 10_000_000, KV_TOKENS * 1000, 256)
+    two = CapacityReport("chat", "vllm", 20_000_000, 2 * KV_TOKENS * 1000, 512)
     with served(folder) as url:
         found = reporter(heard, f"{url}/a", f"{url}/b")
         async with aclosing(found.reports()) as reports:
@@ -80,7 +81,7 @@ async def test_pages_that_make_no_sense_are_said_and_counted_and_nothing_is_sent
 ) -> None:
     heard = Heard()
     text = (folder / "a").read_text()
-    (folder / "a").write_text(text.replace("} 256.0", "} NaN"))
+    (folder / "a").write_text(text.replace("} 4.0", "} NaN"))
     (folder / "b").write_text("busy")
     with served(folder) as url:
         found = reporter(heard, f"{url}/a", f"{url}/b", "http://127.0.0.1:1/metrics")
