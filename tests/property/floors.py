@@ -74,7 +74,7 @@ class Floors:
             each = now.get(name)
             if each is None or each.rank < ELASTIC or name in grown:
                 continue
-            wanted = max(each.demand - max(each.baseline, each.floor), 0)
+            wanted = max(each.demand - each.floor, 0)
             least = min(was.borrowed - was.borrowed * BETA, wanted)
             self.reclaims += each.borrowed < was.borrowed
             if each.borrowed < int(least) - 1:

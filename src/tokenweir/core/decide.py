@@ -123,6 +123,7 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
     is_closed = pool.breaker.breaker == "closed"
     less = np.maximum(pool.tally.borrowed - granted.borrowed, 0)
     grown = np.maximum(granted.floor - pool.tally.floor, 0)
+    lost = np.maximum(less - grown, 0)  # what became its own floor is not lost
     verdict = Verdict(
         at_ms=at_ms,
         measures=now.measures,
@@ -138,7 +139,7 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
         grants=granted,
         occupancies=places,
         leased=leased,
-        taken=np.where((now.wanted > granted.grant) & is_closed, less, 0),
+        taken=np.where((now.wanted > granted.grant) & is_closed, lost, 0),
         grown=grown,
         revoked=_stopped(pool, now, granted, int(grown.sum()) > budget.free),
         rationed=now.rationed,

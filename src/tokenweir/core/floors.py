@@ -43,15 +43,14 @@ def floors(
     lent = np.minimum(idle * alpha // ONE, terms.lend_cap)
     left = max(available - int(core.sum()) - int((idle - lent).sum()), 0)
     loans = no_loans(len(demand)) if loans is None else loans
-    asked, kept = _returned(left, demand, weight, elastic, terms, loans)
+    asked, kept = _returned(left, np.maximum(demand - core, 0), weight, elastic, terms, loans)
     # Elastic baselines may add up to more than there is: only what fits is reserved while idle.
-    spare = fit(left - int(asked.sum()), np.maximum(elastic - demand, 0))
-    return Floors(
-        core + asked,
-        idle + spare,
-        lent + np.minimum(spare * alpha // ONE, terms.lend_cap),
-        kept,
-    )
+    left -= int(asked.sum())
+    spare = fit(left, np.maximum(elastic - demand, 0))
+    waits = spare - np.minimum(spare * alpha // ONE, terms.lend_cap)
+    # What borrowers keep cannot wait for other owners as well.
+    waits = fit(left - int(kept.sum()), waits)
+    return Floors(core + asked, idle + spare, lent + spare - waits, kept)
 
 
 def _returned(
@@ -60,15 +59,18 @@ def _returned(
     """The elastic floors, and what borrowers keep: both fit into `left`.
 
     What a floor had already comes first, then what a reclaim must leave to borrowers, then growth.
+    What is left to an owner itself becomes its floor.
     """
     wanted = np.minimum(elastic, demand)
     asked = share(left, weight, wanted)
     before = np.minimum(asked, loans.floor)
     if not (asked > before).any():
         return asked, np.zeros_like(asked)
-    unmet = np.minimum(np.maximum(demand - terms.baseline, 0), terms.borrow_cap)
+    unmet = np.minimum(np.maximum(demand - before, 0), terms.borrow_cap)
     kept = np.where(terms.suspended, 0, np.minimum(loans.kept, unmet))
     kept = fit(left - int(before.sum()), kept)
+    own = np.minimum(kept, asked - before)
+    before, kept = before + own, kept - own
     rest = left - int(before.sum()) - int(kept.sum())
     return before + share(rest, weight, asked - before), kept
 

@@ -49,11 +49,13 @@ def grants(
     here = seen & (action == NONE) if is_held_back else seen
     held = unlent * here
     caps = _class_caps(spec, terms, kept, held, free, capacity)
-    wanted = _within(caps, unmet, weight, terms)
-    loan = np.minimum(kept.kept, wanted)
-    borrowed = loan + share(free - int(loan.sum()), weight, wanted - loan, carry)
+    # What a reclaim must leave to borrowers is theirs, though their class may borrow less now.
+    loan = np.minimum(kept.kept, unmet)
+    left = {rank: cap - _of(terms, rank, loan) for rank, cap in caps.items()}
+    more = _within(left, unmet - loan, weight, terms)
+    borrowed = loan + share(free - int(loan.sum()), weight, more, carry)
     if is_held_back:
-        borrowed = np.where(action == LIMIT, borrowed // 2, borrowed)
+        borrowed = np.where(action == LIMIT, np.maximum(borrowed // 2, loan), borrowed)
     grant = kept.floor + borrowed + held
     room = np.maximum(stands.most - grant, 0) * (here & stands.open)
     rest = free - int(borrowed.sum())

@@ -122,3 +122,34 @@ def test_a_reclaim_is_audited_with_who_lost_who_gained_and_how_much() -> None:
     assert (entry.lost, entry.gained) == (["taker"], ["owner"])
     assert (entry.amount, entry.unit) == (2_700_000, "milli-tokens/s")
     assert (entry.before, entry.after) == ("9000000", "6300000")
+
+
+def test_what_borrowers_keep_and_what_waits_for_owners_fit_together() -> None:
+    """The owner comes back for half of its floor; the other half waits for it as far as it fits."""
+    run = Run(pool_with(spec(tenant("owner", "elastic", 9_000), tenant("taker", "elastic"))))
+    for _ in range(12):
+        run.ask({"taker": 20_000})
+    found = grants(run.ask({"owner": 4_500, "taker": 20_000}))
+    assert found == {"owner": 3_960_000, "taker": 5_040_000}  # of 9 000 that may be granted
+
+
+@pytest.mark.parametrize("limits", [{"share_caps": {"elastic": 0.6}}, {"alphas": {"elastic": 0.5}}])
+def test_a_cap_of_the_class_takes_no_more_than_beta_while_owners_come_back(
+    limits: Mapping[str, Mapping[str, float]],
+) -> None:
+    two = (tenant("owner", "elastic", 5_000), tenant("taker", "elastic", 1_000))
+    run = Run(pool_with(spec(*two, ceiling=1.0, pots=0.0, alpha=1.0, **limits)))  # type: ignore[arg-type]  # two of its names
+    for _ in range(12):
+        lent = figures(run.ask({"taker": 20_000})).borrowed[-1]
+    back = figures(run.ask({"owner": 5_000, "taker": 20_000})).borrowed[-1]
+    assert back >= lent * 7 // 10
+
+
+def test_a_loan_that_becomes_the_floor_of_the_same_tenant_is_not_lost() -> None:
+    """b has borrowed where its floor does not fit; when it fits again, nobody is reclaimed from."""
+    two = (tenant("a", "elastic", 8_000), tenant("b", "elastic", 6_000))
+    run = Run(pool_with(spec(*two, ceiling=1.0, pots=0.0, alpha=1.0)))
+    for asked in ({"b": 20_000}, {"a": 9_000, "b": 20_000}, {"b": 20_000}):
+        for _ in range(4):
+            told = audits(run.ask(asked), "reclaim")
+            assert all("b" not in each.lost or "b" not in each.gained for each in told)
