@@ -3,8 +3,9 @@
 The names are those of vLLM's `/metrics` page, text format 0.0.4. What has changed over time:
 `gpu_cache_usage_perc` became `kv_cache_usage_perc` in 0.9.2 and is gone since 0.12; series had no
 label `engine` at first; `num_gpu_blocks` can be the text `None`; `kv_cache_size_tokens` and
-`num_requests_waiting_by_reason` are new. A server may hold several engines (data parallelism); with
-several API processes its gauges are declared, but have no values before an engine's first request.
+`num_requests_waiting_by_reason` are new. A server may hold several engines (data parallelism).
+Where several processes write the page, there are no values before an engine's first request: the
+gauges are only declared, or (before V1) nothing but the cache's configuration is there.
 """
 
 import math
@@ -47,7 +48,7 @@ class Sample:
 
 def read_sample(text: str, at_s: float) -> Sample:
     """The sample that a metrics page holds; raises `BadInput` for one that makes no sense."""
-    series = _series(text)
+    series = _begun(_series(text))
     running, waiting = _by_engine(_gauge(series, RUNNING)), _by_engine(_waiting(series))
     prompts = _by_engine(_needed(series, PROMPT))
     prompt = sum(prompts.values())
@@ -82,6 +83,14 @@ def _series(text: str) -> Mapping[str, Series]:
     except Exception as error:  # the parser raises whatever the text provokes
         raise BadInput(f"no Prometheus metrics: {error!r}") from error
     return found
+
+
+def _begun(series: Mapping[str, Series]) -> Mapping[str, Series]:
+    """With zeros for a server that says no more than what its cache is: it had no request yet."""
+    if set(series) != {KV_CONFIG}:
+        return series
+    zeros = [(labels, 0.0) for labels, _ in series[KV_CONFIG]]
+    return {**series, **dict.fromkeys((RUNNING, WAITING, PROMPT, GENERATED), zeros)}
 
 
 def _sound(name: str, value: float) -> float:

@@ -47,6 +47,11 @@ def test_the_rate_of_a_recorded_load_is_measured() -> None:
     assert engine.rate == round((6656 + 294.4 + 4 * 7028) / 30.758 * 1000)
 
 
+def test_the_rate_of_a_recorded_engine_before_v1_is_measured() -> None:
+    # 800 tokens of prompts and 912 generated in 30.342 s.
+    assert watched(*recorded("0.9.1")).rate == 56_423
+
+
 def test_the_rate_of_two_engines_is_that_of_their_server() -> None:
     # 16 000 tokens of prompts and 12 091 generated in 33.237 s.
     assert watched(*recorded("0.32.0-two-engines")).rate == 845_173

@@ -8,11 +8,7 @@ from tests.unit.capacity.recorded_pages import RECORDED, UNDER_LOAD, recorded
 from tokenweir.capacity.sample import Sample, read_sample
 from tokenweir.errors import BadInput
 
-WRITTEN = Path(__file__).parent / "pages"  # by hand, in the documented form
-
-
-def written(version: str) -> str:
-    return (WRITTEN / f"vllm-{version}.txt").read_text()
+WRITTEN = Path(__file__).parent / "written-0.30.txt"  # by hand, in the documented form
 
 
 def test_the_pages_of_a_load_are_read() -> None:
@@ -66,24 +62,21 @@ def test_each_of_two_engines_states_the_blocks_of_both() -> None:
     assert read_sample(text, 0).kv_tokens == 4_194_304
 
 
-def test_the_page_of_an_old_engine_is_read() -> None:
-    assert read_sample(written("0.6"), 7.0) == Sample(
-        at_s=7.0,
-        engines=1,
-        running=31,
-        waiting=4,
-        saturated=True,
-        prompt_tokens=90_210,
-        cached_tokens=0,  # it does not say
-        out_tokens=27_453,
-        kv_use=0.6141,
-        kv_tokens=24_188 * 16,
-    )
+def test_the_pages_of_an_engine_before_v1_are_read() -> None:
+    # Before its first request it says nothing but what its cache is; never what was cached.
+    fresh = (RECORDED / "0.9.1" / "000.850.txt").read_text()
+    assert fresh.count("# TYPE") == 1
+    assert recorded("0.9.1") == [
+        Sample(0.85, 1, 0, 0, False, 0, 0, 0, None, 131_072 * 16),
+        Sample(6.484, 1, 4, 96, True, 800, 0, 84, 0.0, 2_097_152),
+        Sample(36.826, 1, 4, 96, True, 1600, 0, 996, 0.0, 2_097_152),
+        Sample(366.647, 1, 0, 0, False, 10_400, 0, 7584, 0.0, 2_097_152),
+    ]
 
 
 def test_who_is_put_off_by_plan_does_not_wait_for_room() -> None:
     # Written by hand: our server put nobody off. Engine 1 has room, and blocks do not multiply.
-    assert read_sample(written("0.30"), 7.0) == Sample(
+    assert read_sample(WRITTEN.read_text(), 7.0) == Sample(
         at_s=7.0,
         engines=2,
         running=78,
