@@ -109,6 +109,8 @@ def _occupancy(
     kv = (-(-gauges[:, KV_BYTES] // MIB)).sum(axis=0)
     waiting = queued + tally.refused
     each = -(-kv // np.maximum(running, 1))  # MiB a sequence
+    # Who runs nothing has not told: as much as others use, or it would never have room to begin.
+    each = np.where(running > 0, each, each.max(initial=0))
     sequences = np.minimum(running + waiting, MOST_RATE // 1000)
     kv = np.minimum(kv + waiting * each, MOST_RATE)
     tally.sequences = _step(tally.sequences, sequences * 1000, spec.ewma, skipped)

@@ -114,3 +114,24 @@ def test_kv_bytes_are_granted_in_whole_mebibytes() -> None:
     (lease,) = (one for one in decided(pool, START + 1000).leases if one.gateway == "g")
     assert sum(lease.kv_bytes) + lease.pot_kv_bytes <= 2**30 * 95 // 100
     assert all(amount % 2**20 == 0 for amount in lease.kv_bytes)
+
+
+def test_who_runs_nothing_asks_for_kv_bytes_as_others_use_them() -> None:
+    """s is limited, so it has no headroom: without a demand it would never have room to begin."""
+    pool = pool_with(spec(*TENANTS, kv_bytes=2**30))
+    for number in range(1, 21):
+        full = report(
+            "g",
+            number,
+            {"core": 8_000},
+            refused={"s": 900},
+            sequences={"core": 4},
+            applied=pool.boundary_ms,
+        )
+        totals = replace(full.totals, kv_bytes=[4 * 3 * 2**20, 0], refused=[0, 4])
+        step(pool, replace(full, totals=totals), START + number * 1000 - 500)
+        result = decided(pool, START + number * 1000)
+    assert result.decision.tier == "soft_degrade"
+    (lease,) = (one for one in result.leases if one.gateway == "g")
+    # Four of 3 MiB are asked for, and half of what is borrowed is given.
+    assert dict(zip(lease.tenant, lease.kv_bytes, strict=True))["s"] == 6 * 2**20
