@@ -182,6 +182,7 @@ def _sheet(reader: _Reader) -> Sheet:
         names=[name.decode() for name in places],
         tenant=of_name[whose[0] + np.repeat(np.cumsum(named) - named, rows)],
         table=columns,
+        filled=columns.any(axis=1).tolist(),
     )
 
 

@@ -14,9 +14,6 @@ def tenant_figures(pool: Pool, verdict: Verdict) -> TenantFigures:
     """What the decision was taken on, for every tenant that is not idle."""
     measures, granted, tally, terms = verdict.measures, verdict.grants, pool.tally, pool.terms
     shown = np.flatnonzero(_active(pool, verdict))
-    refused_tokens = np.zeros(len(terms.names), dtype=np.int64)
-    for gateway in pool.gateways.values():
-        refused_tokens += gateway.refused
     columns = {
         "baseline": terms.baseline,
         "demand": measures.demand,
@@ -28,7 +25,7 @@ def tenant_figures(pool: Pool, verdict: Verdict) -> TenantFigures:
         "leased": verdict.leased.given,
         "debt": tally.debt,
         "refused": tally.refused,
-        "refused_tokens": refused_tokens,
+        "refused_tokens": measures.refused_tokens,
         "queued": measures.queued,
         "spent": measures.spent,
         "borrowed": granted.borrowed,

@@ -46,6 +46,7 @@ class Measures:
     spent: Ints
     demand: Ints  # spent, newly held, refused and queued; or smoothed where that is more
     used: Ints  # over the window
+    refused_tokens: Ints
     queued: Ints  # requests
     sequences: Ints  # occupied, queued and refused: now, or smoothed where that is more
     kv: Ints  # the same in MiB of the KV cache
@@ -89,6 +90,7 @@ def measure(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Measures:
         spent=spent,
         demand=np.maximum(_rate(asked, spec), np.minimum(demand.sum(axis=0), MOST_RATE)),
         used=used,
+        refused_tokens=refused.sum(axis=0),
         queued=queued,
         sequences=sequences,
         kv=kv,

@@ -62,6 +62,7 @@ class Sheet:
     names: Sequence[str]  # of all reports, each once
     tenant: Ints  # (rows,): place in `names`
     table: Ints  # (columns, rows), in the order of `fold.COLUMNS`
+    filled: Sequence[bool]  # (columns,): which are not all 0; those of a part may be
 
     def part(self, begin: int, end: int) -> "Sheet":
         """The reports from one up to another."""
@@ -72,6 +73,7 @@ class Sheet:
             self.names,
             self.tenant[first:last],
             self.table[:, first:last],
+            self.filled,
         )
 
 
@@ -81,6 +83,7 @@ class _Rows:
 
     tenant: Ints
     table: Ints  # (columns, rows)
+    filled: Sequence[bool]  # (columns,)
     page: Ints  # whose report's
     gateway: Ints  # place in the gateways of this sheet
     event_ms: Ints
@@ -132,7 +135,7 @@ def _rows(pool: Pool, sheet: Sheet, pages: Sequence[int], clocks: Sequence[int])
         tenant, table, page, gateway = tenant[kept], table[:, kept], page[kept], gateway[kept]
         cut, clock = cut[kept], clock[kept]
     event_ms = np.minimum(cut - table[PLACE["age_ms"]], clock)
-    return _Rows(tenant, table, page, gateway, event_ms)
+    return _Rows(tenant, table, sheet.filled, page, gateway, event_ms)
 
 
 def _gauge(
@@ -143,9 +146,7 @@ def _gauge(
     gauges = np.zeros((len(pages), len(GAUGES), tenants), dtype=np.int64)
     flat, place = gauges.reshape(-1), rows.page * (len(GAUGES) * tenants) + rows.tenant
     for row in range(len(GAUGES)):
-        values = rows.table[FIRST_GAUGE + row]
-        if values.any():
-            np.add.at(flat, place + row * tenants, values)
+        _add(flat, place + row * tenants, rows, FIRST_GAUGE + row)
     for number, heading in enumerate(sheet.headings):
         if pages[number] >= 0:
             _show(gateways[pages[number]], gauges[number], heading.more)
@@ -163,7 +164,7 @@ def _count(pool: Pool, rows: _Rows, gateways: Sequence[Gateway]) -> None:
     tenants = len(pool.terms.names)
     added = np.zeros((len(COUNTERS), tenants), dtype=np.int64)
     for counter, column in COUNTED:
-        _add(added[counter], rows.tenant, rows.table[column])
+        _add(added[counter], rows.tenant, rows, column)
     np.add.at(added[CHARGED], rows.tenant, cost)
     pool.totals += added.T
     add_tokens(pool.window, rows.tenant, rows.event_ms, cost)
@@ -173,18 +174,18 @@ def _count(pool: Pool, rows: _Rows, gateways: Sequence[Gateway]) -> None:
         cost, rows = np.where(late, 0, cost), replace(rows, table=table)
         added[:] = 0
         for counter, column in COUNTED:
-            _add(added[counter], rows.tenant, rows.table[column])
+            _add(added[counter], rows.tenant, rows, column)
     for name, column in TALLIED:
         getattr(pool.tally, name)[:] += added[COUNTERS.index(COLUMNS[column])]
     spent = np.zeros((2, len(gateways), tenants), dtype=np.int64)
     place = rows.gateway * tenants + rows.tenant
     np.add.at(spent[0].reshape(-1), place, np.maximum(cost, 0))
-    _add(spent[1].reshape(-1), place, rows.table[REFUSED_TOKENS])
+    _add(spent[1].reshape(-1), place, rows, REFUSED_TOKENS)
     for gateway, used, refused in zip(gateways, *spent, strict=True):
         gateway.spent += used
         gateway.refused += refused
 
 
-def _add(sums: Ints, places: Ints, values: Ints) -> None:
-    if values.any():
-        np.add.at(sums, places, values)
+def _add(sums: Ints, places: Ints, rows: _Rows, column: int) -> None:
+    if rows.filled[column]:
+        np.add.at(sums, places, rows.table[column])
