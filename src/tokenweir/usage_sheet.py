@@ -176,13 +176,14 @@ def _sheet(reader: _Reader) -> Sheet:
         raise _Odd
     places = {name: place for place, name in enumerate(dict.fromkeys(reader.names))}
     of_name = np.array([*map(places.__getitem__, reader.names)], dtype=np.int64)
+    filled = [bool(column.any()) for column in columns]
     return Sheet(
         headings=reader.headings,
         begins=[*accumulate(rows, initial=0)],
         names=[name.decode() for name in places],
         tenant=of_name[whose[0] + np.repeat(np.cumsum(named) - named, rows)],
         table=columns,
-        filled=columns.any(axis=1).tolist(),
+        filled=filled,
     )
 
 

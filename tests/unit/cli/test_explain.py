@@ -135,7 +135,7 @@ def test_a_tenant_that_got_nothing_reads_why(story: Story) -> None:
 
 def test_a_tenant_without_figures_was_idle(story: Story) -> None:
     assert list(tenant_words(story, "new")) == [
-        "new was idle, or the spec does not name it: it asked for nothing, and held nothing."
+        "new was idle, or the spec does not name it: it asked for and held nothing."
     ]
 
 

@@ -97,7 +97,7 @@ def tenant_words(story: Story, tenant: str) -> Iterator[str]:
     """The story of one tenant, a sentence each."""
     found = _of(story.tenants, tenant)
     if found is None:
-        yield f"{tenant} was idle, or the spec does not name it: it asked for nothing, and held nothing."
+        yield f"{tenant} was idle, or the spec does not name it: it asked for and held nothing."
     else:
         yield from _figures_words(story, found)
     for change in story.changes:
