@@ -68,7 +68,8 @@ class Outlet:
             self.cut()
             await asyncio.sleep(half_s / 2)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._hurry.wait(), due_s - loop.time())
+                async with asyncio.timeout_at(due_s):
+                    await self._hurry.wait()
             self._hurry.clear()
 
     async def send(self, partition: int) -> None:
