@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from math import ceil
+from typing import Any
 
 import pytest
 import uvicorn
@@ -17,11 +17,29 @@ from examples import openai_gateway
 from tests.broker.test_gateway import Control, control_of, until
 from tests.unit.gateway.made import POOL
 from tokenweir.gateway import Gateway
+from tokenweir.gateway.monotonic import boot_ms
 from tokenweir.records.usage import RequestsBlock, UsageReport
 from tokenweir.wire import decode_as
 
 pytestmark = pytest.mark.broker
 HELLO = [{"role": "user", "content": "Hello"}]  # 2 tokens as estimated, 1 as used
+
+
+class Clock:
+    """The machine's, which can be held."""
+
+    def __init__(self) -> None:
+        self._held_ms: int | None = None
+
+    def __call__(self) -> int:
+        return boot_ms() if self._held_ms is None else self._held_ms
+
+    def hold(self) -> None:
+        self._held_ms = boot_ms()
+
+    def go_on(self) -> None:
+        """At the moment that it is."""
+        self._held_ms = None
 
 
 @dataclass
@@ -30,6 +48,7 @@ class Served:
 
     control: Control
     gateway: Gateway
+    clock: Clock
     url: str
 
     def client(self, tenant: str, retries: int = 0) -> AsyncOpenAI:
@@ -42,6 +61,9 @@ class Served:
         await self.control.decide(self.gateway.id, (tenant, rate, burst, 0))
         await until(lambda: self.remaining(tenant) == burst, "the bucket is full")
 
+    def refused(self, tenant: str) -> int:
+        return self.gateway.stats(POOL).tenants[tenant].refused.get("tokens", 0)
+
     def remaining(self, tenant: str) -> int:
         found = self.gateway.stats(POOL).tenants.get(tenant)
         return found.remaining if found else -1
@@ -49,13 +71,16 @@ class Served:
 
 @asynccontextmanager
 async def served(control: Control) -> AsyncIterator[Served]:
-    gateway = Gateway(brokers=control.brokers, name="edge", pools=[POOL], prefix=control.prefix)
+    clock = Clock()
+    gateway = Gateway(
+        brokers=control.brokers, name="edge", pools=[POOL], prefix=control.prefix, clock=clock
+    )
     app = openai_gateway.guarded(gateway, POOL)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         running = asyncio.create_task(server.serve(sockets=[listening]))
         await until(lambda: server.started or running.done(), "the server is up")
-        yield Served(control, gateway, f"http://127.0.0.1:{listening.getsockname()[1]}")
+        yield Served(control, gateway, clock, f"http://127.0.0.1:{listening.getsockname()[1]}")
         server.should_exit = True
         await running
 
@@ -94,26 +119,31 @@ async def test_the_clients_own_retry_waits_as_told_and_then_succeeds(control: Co
             assert unready.value.body["reason"] == "no_decision"  # type: ignore[index]
 
             await edge.lease("ela", 100, 100)
-            begun_s = time.monotonic()
+            edge.clock.hold()
             held = edge.gateway.request(tenant="ela", pool=POOL, estimate=350)
             async with held:
                 held.settle(uncached=350, out=0)
             with pytest.raises(RateLimitError) as told:
                 await early.chat.completions.create(model="m", messages=HELLO, max_tokens=5)  # type: ignore[arg-type]
             patient = early.with_options(max_retries=1).chat.completions.with_raw_response
-            answer = await patient.create(model="m", messages=HELLO, max_tokens=5)  # type: ignore[arg-type]
+            begun_s = time.monotonic()
+            asking: asyncio.Task[Any] = asyncio.create_task(
+                patient.create(model="m", messages=HELLO, max_tokens=5)  # type: ignore[arg-type]
+            )
+            await until(lambda: edge.refused("ela") == 2, "it is refused too")
+            edge.clock.go_on()
+            answer = await asking
             waited_s = time.monotonic() - begun_s
         error, headers = told.value, told.value.response.headers
         assert error.code == "rate_limit_exceeded"
-        owed_s, told_s = error.body["owed"] / 100, float(headers["retry-after-ms"]) / 1000  # type: ignore[index]
-        assert 0 < owed_s <= 2.5
-        assert owed_s <= told_s <= owed_s + 0.1
-        assert headers["retry-after"] == str(ceil(told_s))
+        assert error.body["owed"] == 250  # type: ignore[index]
+        assert 2500 <= float(headers["retry-after-ms"]) < 2600
+        assert headers["retry-after"] == "3"
         assert headers["x-ratelimit-remaining-tokens"] == "0"
         usage = answer.parse().usage
         assert usage is not None
         assert usage.completion_tokens == 5
-        # It came back once, and not before the debt was paid.
+        # It came back once, and not before the time that it was told.
         assert answer.retries_taken == 1
         assert waited_s > 2.4
     reports = await control.reports()

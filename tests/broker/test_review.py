@@ -159,6 +159,17 @@ async def goes_on(traffic: Traffic) -> None:
     await until(decided, "a decision of each pool")
 
 
+async def told(traffic: Traffic, kind: str, gold: int = 100, tin: int = 400) -> None:
+    """Go on until the audit of each pool tells of this too."""
+
+    async def tells() -> bool:
+        await traffic.rounds(1, gold, tin)
+        journal = await traffic.deployment.journal()
+        return all(kind in kinds(journal, pool) for pool in POOLS)
+
+    await until(tells, f"{kind} in the audit")
+
+
 async def a_bad_day(deployment: Deployment) -> None:
     """A quota that is spent, owners who come back, capacity lost and back, the breaker, a bad
     record, a crash and a rebalance.
@@ -168,8 +179,10 @@ async def a_bad_day(deployment: Deployment) -> None:
     await goes_on(traffic)
     await traffic.rounds(12)
     await traffic.rounds(8, gold=400, tin=100)  # the owner takes back what was lent
+    await told(traffic, "reclaim", gold=400, tin=100)
     await traffic.capacity(3_000)
     await traffic.rounds(12, tin=6_000)  # more than there is: the breaker opens
+    await told(traffic, "breaker", tin=6_000)
     deployment.workers["0"].kill()
     await traffic.rounds(4)
     deployment.work("1")

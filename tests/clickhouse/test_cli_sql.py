@@ -24,7 +24,7 @@ def sql(
         capture_output=True,
         env=environ,
         cwd=folder,
-        timeout=60,
+        timeout=150,
     )
 
 

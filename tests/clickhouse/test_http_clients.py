@@ -179,7 +179,7 @@ def test_readers_see_whole_blocks_while_a_writer_writes(clickhouse_url: str, tab
 def test_curl_reads_and_writes(clickhouse_url: str, table: str) -> None:
     def curl(*arguments: str, data: bytes | None = None) -> bytes:
         command = ["curl", "-sS", "--max-time", "20", *arguments]
-        return subprocess.run(command, input=data, stdout=-1, check=True, timeout=30).stdout
+        return subprocess.run(command, input=data, stdout=-1, check=True, timeout=150).stdout
 
     assert curl(f"{clickhouse_url}/ping") == b"Ok.\n"
     assert curl(f"{clickhouse_url}/?query=SELECT%201") == b"1\n"

@@ -93,7 +93,7 @@ def usage(url: str, folder: Path, *arguments: str) -> subprocess.CompletedProces
         capture_output=True,
         env={"PATH": os.environ["PATH"], "TOKENWEIR_CLICKHOUSE": url},
         cwd=folder,
-        timeout=60,
+        timeout=150,
     )
     assert done.returncode == 0, done.stderr
     return done

@@ -21,7 +21,7 @@ def digest(*arguments: str, **environment: str) -> str:
     command = [sys.executable, "-m", "tests.property.long_log", *arguments]
     settings = {**os.environ, "PYTHONHASHSEED": "0", **environment}
     done = subprocess.run(
-        command, cwd=ROOT, env=settings, capture_output=True, text=True, check=True, timeout=120
+        command, cwd=ROOT, env=settings, capture_output=True, text=True, check=True, timeout=600
     )
     return done.stdout.strip()
 

@@ -124,7 +124,7 @@ def test_they_are_served_on_loopback(
         port = probe.getsockname()[1]
     server = serve_metrics(port, collector_of(metrics, worker()))
     try:
-        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
             assert f"tokenweir_{role}_dead_letters_total 1.0".encode() in answer.read()
     finally:
         server.shutdown()

@@ -25,7 +25,7 @@ def run(folder: Path, *arguments: str, text: str = "") -> subprocess.CompletedPr
         capture_output=True,
         env=environ,
         cwd=folder,
-        timeout=60,
+        timeout=150,
     )
 
 
