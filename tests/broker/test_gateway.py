@@ -135,7 +135,7 @@ async def test_a_gateway_obeys_its_leases_and_reports_what_it_used(control: Cont
         ends = await asyncio.gather(*(run(gateway, "ela", out=4) for _ in range(100)))
         filled = 100 * (time.monotonic() - began_s)  # the bucket goes on filling
         done = ends.count("done")
-        assert 100 <= done * 9 <= 100 + filled + 9
+        assert 10 <= done <= (100 + filled + 10) / 9  # the last may owe its estimate
         assert set(ends) == {"done", "tokens"}
         assert gateway.stats(POOL).applied_ms == at_ms
     reports = await control.reports()
