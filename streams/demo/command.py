@@ -77,7 +77,8 @@ def demo_command(
     more: tuple[Path, ...],
 ) -> None:
     """Start a broker, ClickHouse, the control plane, the history and three gateways, put a load
-    on one pool, and watch what it does.
+    on one pool, and watch what it does. Beside them runs the example gateway, and is asked over
+    HTTP once a second.
 
     At the end it compares what ClickHouse has with what the load itself counted, and exits with 1
     if they differ.

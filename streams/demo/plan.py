@@ -48,6 +48,7 @@ def _afternoon(wish: Wish, pool: str) -> Play:
         length_s=length_s,
         backend_speed=SPEED,
         forever=wish.forever,
+        visited=True,
         phase=lambda part: phase_at(part).title,
     )
 
@@ -63,5 +64,6 @@ def _trace(wish: Wish, pool: str) -> Play:
         length_s=arrivals[-1].at_us / 1e6 + 1,
         backend_speed=max(speed, 1.0),
         forever=wish.forever,
+        visited=False,
         phase=lambda part: f"{len(arrivals):,} requests at {speed:g} times their speed",
     )

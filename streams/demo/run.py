@@ -4,8 +4,8 @@ import asyncio
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aiokafka import AIOKafkaProducer
@@ -19,8 +19,9 @@ from streams.demo.feed import Feed
 from streams.demo.frame import Frame
 from streams.demo.load import END_S, Counted, Load
 from streams.demo.summary import TotalsOfPool, agree, as_tallies
-from streams.demo.tally import Tallies
+from streams.demo.tally import Tallies, together
 from streams.demo.view import line, render
+from streams.demo.visitor import Visitor
 from streams.stack import TEND_S, Stack
 from tokenweir.errors import Unavailable
 from tokenweir.history.client import connect
@@ -45,6 +46,7 @@ class Play:
     length_s: float  # of the load
     backend_speed: float
     forever: bool
+    visited: bool  # over HTTP too
     phase: Callable[[float], str]  # of a part of the run
 
     @property
@@ -75,16 +77,20 @@ async def perform(play: Play, stack: Stack, config: Config, console: Console) ->
     folder = config.data / "demo"
     folder.mkdir(parents=True, exist_ok=True)
     load_file.write(folder / "load.csv", play.arrivals)
-    brokers = config.brokers or ""
+    brokers, visitor = config.brokers or "", Visitor(config, play.pool, folder)
     async with (
         _beside(_tend(stack, console)),
         _applied(play.spec, config),
         Load(_commands(play, config, folder / "load.csv"), folder) as load,
         _beside(feed.follow(brokers, Topics(config.topic_prefix), config.partitions)),
+        visitor if play.visited else nullcontext(),
     ):
         start_s = await load.begin()
+        if play.visited:
+            visitor.begin()
         async with _beside(_show(play, feed, start_s, console)):
             counted = await _counted(load)
+    counted = replace(counted, tallies=together((counted.tallies, visitor.tallies)))
     return Outcome(counted, await _history(play.pool, counted.tallies, config, console))
 
 

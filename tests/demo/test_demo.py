@@ -158,6 +158,8 @@ def test_an_interrupted_demo_has_kept_the_guarantee_and_ends_with_equal_totals(
     assert summary["clickhouse"]["assistant"]["refused"] == 0
     assert summary["clickhouse"]["evals"]["refused"] > 0
     assert not (running.data / "stack.json").exists()
+    # Somebody came over HTTP too, and is in the totals.
+    assert "POST /v1/chat/completions" in (running.data / "demo" / "example.log").read_text()
 
 
 @pytest.mark.chaos
