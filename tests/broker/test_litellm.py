@@ -177,7 +177,8 @@ async def test_a_refused_call_gets_the_429_with_our_header_fields_and_error_body
         await ask(model="plain", messages=PROMPT, max_tokens=10)
     headers, body = caught.value.response.headers, caught.value.body
     assert caught.value.status_code == 429
-    assert 1 <= int(headers["retry-after"]) <= 5
+    # It was let in with its estimate there, and needs that again: 107 tokens at 20 a second.
+    assert 1 <= int(headers["retry-after"]) <= 6
     assert headers["ratelimit"].startswith('"lease";r=0')
     assert headers["x-ratelimit-remaining-tokens"] == "0"
     assert headers["tokenweir-reason"] == "tokens"
