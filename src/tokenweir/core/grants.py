@@ -51,16 +51,15 @@ def grants(
     caps = _class_caps(spec, terms, kept, held, free, capacity)
     # What a reclaim must leave to borrowers is theirs, though their class may borrow less now.
     loan = np.minimum(kept.kept, unmet)
-    left = {rank: cap - _of(terms, rank, loan) for rank, cap in caps.items()}
-    more = _within(left, unmet - loan, weight, terms)
+    more = _within(_left(caps, loan, terms), unmet - loan, weight, terms)
     borrowed = loan + share(free - int(loan.sum()), weight, more, carry)
     if is_held_back:
         borrowed = np.where(action == LIMIT, np.maximum(borrowed // 2, loan), borrowed)
     grant = kept.floor + borrowed + held
     room = np.maximum(stands.most - grant, 0) * (here & stands.open)
     rest = free - int(borrowed.sum())
-    taken = {rank: cap - _of(terms, rank, borrowed) for rank, cap in caps.items()}
-    headroom = share(rest, weight, _within(taken, np.minimum(room, rest), weight, terms))
+    left = _left(caps, borrowed, terms)
+    headroom = share(rest, weight, _within(left, np.minimum(room, rest), weight, terms))
     grant = grant + headroom
     if is_held_back:
         grant = np.where(action == REFUSE, 0, grant)
@@ -84,6 +83,10 @@ def _class_caps(
         if most < UNLIMITED:
             caps[rank] = max(most, 0)
     return caps
+
+
+def _left(caps: dict[int, int], taken: Ints, terms: Terms) -> dict[int, int]:
+    return {rank: cap - _of(terms, rank, taken) for rank, cap in caps.items()}
 
 
 def _within(caps: dict[int, int], wanted: Ints, weight: Ints, terms: Terms) -> Ints:

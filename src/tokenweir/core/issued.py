@@ -42,8 +42,9 @@ def given(gateways: Sequence[Gateway], tenants: int, at_ms: int) -> Given:
     The largest rate issued since `applied`, until the latest expiry; then the largest floor, until
     the latest expiry of the floors.
     """
-    nothing = [_nothing(tenants, 0)]
-    issued = [gateway.issued or nothing for gateway in gateways] or [nothing]
+    if not gateways:
+        return Given(*(np.zeros((0, width), dtype=np.int64) for width in (tenants + 1, tenants)))
+    issued = [gateway.issued or [_nothing(tenants, 0)] for gateway in gateways]
     # As many of each: to have the newest twice changes no maximum.
     length = max(map(len, issued))
     even = [issue for own in issued for issue in (*own, *own[-1:] * (length - len(own)))]
@@ -54,7 +55,7 @@ def given(gateways: Sequence[Gateway], tenants: int, at_ms: int) -> Given:
     rates = np.empty((len(issued), tenants + 1), dtype=np.int64)
     rates[:, :-1] = np.maximum(_most([issue.rates for issue in even], *shape) * leased, floors)
     rates[:, -1:] = ends[:, 2:] * leased
-    return Given(rates[: len(gateways)], floors[: len(gateways)])
+    return Given(rates, floors)
 
 
 def _most(parts: Sequence[Ints], gateways: int, issues: int) -> Ints:

@@ -92,11 +92,8 @@ def _wanted(gateways: Sequence[Gateway], live: np.ndarray, most: Ints) -> Ints:
     demand = [gateway.demand for gateway, is_live in zip(gateways, live, strict=True) if is_live]
     keys = np.ones((len(demand), len(most)), dtype=np.int64)
     keys[:, :-1] = stacked(demand, len(most) - 1)
-    parts = split(most, keys)
-    if len(demand) == len(gateways):
-        return parts
     wanted = np.zeros((len(gateways), len(most)), dtype=np.int64)
-    wanted[live] = parts
+    wanted[live] = split(most, keys)
     return wanted
 
 

@@ -53,8 +53,6 @@ class Recorded:
 
     def snapshot(self, at_ms: int, next_offset: int) -> Snapshot | None:
         """The snapshot of this boundary and offset, if it is there and complete."""
-        if not self._chunks:
-            return None
         for key in [key for key in self._chunks if key[0] < at_ms]:
             del self._chunks[key]
         chunks = self._chunks.get((at_ms, next_offset), [])
