@@ -21,7 +21,7 @@ from streams.demo.load import END_S, Counted, Load
 from streams.demo.summary import TotalsOfPool, agree, as_tallies
 from streams.demo.tally import Tallies, together
 from streams.demo.view import line, render
-from streams.demo.visitor import Visitor
+from streams.demo.visitor import visiting
 from streams.stack import TEND_S, Stack
 from tokenweir.errors import Unavailable
 from tokenweir.history.client import connect
@@ -77,20 +77,21 @@ async def perform(play: Play, stack: Stack, config: Config, console: Console) ->
     folder = config.data / "demo"
     folder.mkdir(parents=True, exist_ok=True)
     load_file.write(folder / "load.csv", play.arrivals)
-    brokers, visitor = config.brokers or "", Visitor(config, play.pool, folder)
+    brokers = config.brokers or ""
     async with (
         _beside(_tend(stack, console)),
         _applied(play.spec, config),
         Load(_commands(play, config, folder / "load.csv"), folder) as load,
         _beside(feed.follow(brokers, Topics(config.topic_prefix), config.partitions)),
-        visitor if play.visited else nullcontext(),
+        visiting(config, play.pool, folder) if play.visited else nullcontext() as visitor,
     ):
         start_s = await load.begin()
-        if play.visited:
+        if visitor is not None:
             visitor.begin()
         async with _beside(_show(play, feed, start_s, console)):
             counted = await _counted(load)
-    counted = replace(counted, tallies=together((counted.tallies, visitor.tallies)))
+    if visitor is not None:
+        counted = replace(counted, tallies=together((counted.tallies, visitor.tallies)))
     return Outcome(counted, await _history(play.pool, counted.tallies, config, console))
 
 
