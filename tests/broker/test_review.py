@@ -159,6 +159,17 @@ async def goes_on(traffic: Traffic) -> None:
     await until(decided, "a decision of each pool")
 
 
+async def all_decided(deployment: Deployment) -> None:
+    """Wait until what was sent last is decided too, where it reached a boundary."""
+
+    async def decided() -> bool:
+        prefix = deployment.config.topic_prefix
+        found = [await again(deployment.brokers, prefix, pool) for pool in POOLS]
+        return not any(outcome.unrecorded for outcome in found)
+
+    await until(decided, "the decisions of all that was sent")
+
+
 async def told(traffic: Traffic, kind: str, gold: int = 100, tin: int = 400) -> None:
     """Go on until the audit of each pool tells of this too."""
 
@@ -193,6 +204,7 @@ async def a_bad_day(deployment: Deployment) -> None:
     await traffic.capacity(12_000)
     await traffic.rounds(25)
     await goes_on(traffic)
+    await all_decided(deployment)
     for worker in deployment.workers.values():
         worker.kill()
 
