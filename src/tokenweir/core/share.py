@@ -21,25 +21,21 @@ def share(total: int, weights: Ints, caps: Ints, carry: Ints | None = None) -> I
         return caps.copy()
     weights = np.maximum(weights, 1)
     level = caps / weights  # up to which share of a weight each one goes
-    order = np.argsort(level, kind="stable")
+    order = level.argsort(kind="stable")
     cap, weight = caps[order], weights[order]
     # What is left, and who is left to share it, when everybody before has its cap.
-    left = total - (np.cumsum(cap) - cap)
-    among = np.cumsum(weight[::-1])[::-1]
-    full = level[order] * among <= left
-    first = int(np.argmin(full))
-    part = np.zeros_like(cap)
-    part[:first] = cap[:first]
-    exact = int(left[first]) * (weight[first:] / int(among[first]))
-    part[first:] = np.minimum(exact.astype(np.int64), cap[first:])
-    result = np.empty_like(part)
-    result[order] = part
+    left = total - (cap.cumsum() - cap)
+    among = weight[::-1].cumsum()[::-1]
+    first = int((level[order] * among <= left).argmin())
+    full = order[:first]
+    exact = int(left[first]) * (weights / int(among[first]))
+    exact[full] = caps[full]
+    part = np.minimum(exact.astype(np.int64), caps)
     rest = total - int(part.sum())
     if rest == 0 and carry is None:
-        return result
-    lost = np.zeros(len(caps), dtype=np.int64)
-    lost[order[first:]] = ((exact - part[first:]) * ONE).astype(np.int64)
-    return _give_rest(result, rest, caps, lost, carry)
+        return part
+    lost = ((exact - part) * ONE).astype(np.int64)
+    return _give_rest(part, rest, caps, lost, carry)
 
 
 def _give_rest(part: Ints, rest: int, caps: Ints, lost: Ints, carry: Ints | None) -> Ints:
@@ -47,10 +43,10 @@ def _give_rest(part: Ints, rest: int, caps: Ints, lost: Ints, carry: Ints | None
         carry += lost
         lost = carry
     if rest < 0:  # a quotient was rounded up to the next whole number
-        part[np.argsort(-part, kind="stable")[:-rest]] -= 1
+        part[(-part).argsort(kind="stable")[:-rest]] -= 1
     while rest > 0:
-        open_ = np.flatnonzero(part < caps)
-        chosen = open_[np.argsort(-lost[open_], kind="stable")[:rest]]
+        (open_,) = (part < caps).nonzero()
+        chosen = open_[(-lost[open_]).argsort(kind="stable")[:rest]]
         part[chosen] += 1
         if carry is not None:
             carry[chosen] -= ONE
