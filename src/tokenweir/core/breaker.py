@@ -57,14 +57,13 @@ def ended(
     before: Outcomes, requests: int, failed: int, interval_ms: int, gain: int, skipped: int
 ) -> Outcomes:
     """One decision more, and `skipped` ones in which nothing ended."""
-    rates = [count * ONE // interval_ms for count in (requests, failed)]
-    figures = [
-        (old * (ONE - gain) + new * gain) // ONE
-        for old, new in zip((before.ended, before.failed), rates, strict=True)
-    ]
+    done, lost = (count * ONE // interval_ms * gain for count in (requests, failed))
+    after = Outcomes(
+        (before.ended * (ONE - gain) + done) // ONE, (before.failed * (ONE - gain) + lost) // ONE
+    )
     for _ in range(skipped):
-        figures = [figure * (ONE - gain) // ONE for figure in figures]
-    return Outcomes(*figures)
+        after = Outcomes(after.ended * (ONE - gain) // ONE, after.failed * (ONE - gain) // ONE)
+    return after
 
 
 def failing(outcomes: Outcomes) -> int:

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
 
 import numpy as np
 
 from tokenweir.core import ONE
 from tokenweir.core.breaker import ended
-from tokenweir.core.pool import GAUGES, Pool, stacked
+from tokenweir.core.pool import Pool
 from tokenweir.core.smooth import decay, smooth
-from tokenweir.core.terms import MIB, Ints, standing
+from tokenweir.core.terms import MIB, Ints, Terms, standing
 from tokenweir.core.tuning import count
 from tokenweir.core.window import (
     BUDGET_KV,
@@ -30,9 +32,12 @@ MOST_RATE = 10**12
 MOST_LEVEL = 1000 * ONE
 # KV bytes are integrated in units of 64 KiB, so that their sums stay within 64 bits.
 KV_UNIT = 65_536
-UNITS = np.array([1, KV_UNIT], dtype=np.int64)
-# Rows of a gateway's gauges: the last two are what waits.
-SEQUENCES, KV_BYTES, HELD, QUEUED = 1, 2, 3, 4
+UNITS = np.array([1, 1, KV_UNIT, KV_UNIT], dtype=np.int64)
+# What is read of each gateway: its figures, then its gauges.
+READ = attrgetter("spent", "refused", "held", "demand")
+SPENT, REFUSED, HELD_BEFORE, DEMAND = range(4)
+_, SEQUENCES, KV_BYTES, HELD, QUEUED, QUEUED_TOKENS = range(4, 10)
+OCCUPIED = slice(1, 3)  # sequences and KV bytes, of a gateway's gauges
 # The flows of what is occupied, of sequences and of KV bytes, by the kind of use.
 FIRM, LENT = (FIRM_SEQUENCES, FIRM_KV), (LENT_SEQUENCES, LENT_KV)
 # Intervals after its last report in which a gateway's queue is taken for demand.
@@ -62,62 +67,79 @@ def measure(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Measures:
 
     `skipped` boundaries went by without a message; they only repeat the decays (T2).
     """
-    gateways, tenants = [*pool.gateways.values()], len(pool.terms.names)
-    gauges = stacked([gateway.gauges for gateway in gateways], len(GAUGES), tenants)
-    used, refused, held, before = (
-        stacked([getattr(gateway, name) for gateway in gateways], tenants)
-        for name in ("spent", "refused", "held", "demand")
-    )
-    lasting = [at_ms - each.seen_ms <= QUEUE_LIVES * spec.interval_ms for each in gateways]
-    waiting = gauges[:, QUEUED:] * np.array(lasting, dtype=np.int64)[:, None, None]
-    queued = waiting[:, 0].sum(axis=0)
-    wanted = used + refused + waiting[:, 1]
+    tally, gateways = pool.tally, len(pool.gateways)
+    figures = _figures(pool, spec, at_ms)
+    sums = figures.sum(axis=0)
+    wanted = figures[:, SPENT] + figures[:, REFUSED] + figures[:, QUEUED_TOKENS]
     # What is newly held was admitted, and will be produced over many intervals: who comes back
     # with long answers asks for more than it has used so far.
-    asked = (wanted + np.maximum(gauges[:, HELD] - held, 0)).sum(axis=0)
-    demand = _step(before, _rate(wanted, spec), spec.ewma, skipped)
-    for gateway, smoothed in zip(gateways, demand, strict=True):
-        gateway.demand = smoothed
-    spent = used.sum(axis=0)
-    _step_tally(pool, spec, spent, skipped)
+    asked = (wanted + np.maximum(figures[:, HELD] - figures[:, HELD_BEFORE], 0)).sum(axis=0)
+    _count_ended(pool, spec, skipped)
+    count(pool, spec, sums[SPENT])
+    rates = _rate(_lines(wanted, sums[SPENT], tally.refused, asked), spec)
+    sequences, kv = _occupancy(figures, sums, tally.refused)
+    excess = _excess(pool.terms, pool.capacity.tokens_per_s, rates[gateways])
+    waits = np.minimum(tally.waits, MOST_RATE)
+    now = _lines(rates[:-1], waits, excess, sequences * 1000, kv)
+    before = (tally.rate, tally.refusals, tally.wait, tally.burst, tally.sequences, tally.kv)
+    after = decay(smooth(_lines(figures[:, DEMAND], *before), now, spec.ewma), spec.ewma, skipped)
+    for gateway, gateway.demand in zip(pool.gateways.values(), after[:gateways], strict=True):
+        pass
+    (tally.rate, tally.refusals, tally.wait, tally.burst, tally.sequences, tally.kv) = after[
+        gateways:
+    ]
     tokens, flows = covered(pool.window, at_ms, spec.window_s)
     # A correction of what has left the window is no credit.
     used = np.maximum(tokens, 0)
-    firm, all_ = int((used * standing(pool.terms).firm).sum()), int(used.sum())
-    sequences, kv = _occupancy(pool, spec, gauges, queued, skipped)
+    firm, lent = (used @ standing(pool.terms).sides).tolist()
     integrals: list[int] = flows.tolist()
     return Measures(
-        spent=spent,
-        demand=np.maximum(_rate(asked, spec), np.minimum(demand.sum(axis=0), MOST_RATE)),
+        spent=sums[SPENT],
+        demand=np.maximum(rates[-1], np.minimum(after[:gateways].sum(axis=0), MOST_RATE)),
         used=used,
-        refused_tokens=refused.sum(axis=0),
-        queued=queued,
-        sequences=sequences,
-        kv=kv,
+        refused_tokens=sums[REFUSED],
+        queued=sums[QUEUED],
+        sequences=np.maximum(sequences, -(-tally.sequences // 1000)),
+        kv=np.maximum(kv, tally.kv),
         level_now=_highest(integrals, firm, FIRM),
-        lent=_highest(integrals, all_ - firm, LENT),
-        total=_highest(integrals, all_, FIRM, LENT),
-        used_tokens=all_,
+        lent=_highest(integrals, lent, LENT),
+        total=_highest(integrals, firm + lent, FIRM, LENT),
+        used_tokens=firm + lent,
         budget_tokens=integrals[BUDGET_TOKENS] // 1000,
     )
 
 
-def _occupancy(
-    pool: Pool, spec: PoolSpec, gauges: Ints, queued: Ints, skipped: int
-) -> tuple[Ints, Ints]:
+def _figures(pool: Pool, spec: PoolSpec, at_ms: int) -> Ints:
+    """All gateways' figures and gauges, shape (gateways, 10, tenants); queues of the silent are 0."""
+    gateways, tenants = pool.gateways.values(), len(pool.terms.names)
+    parts = [part for each in gateways for part in (*READ(each), each.gauges.reshape(-1))]
+    if not parts:
+        return np.zeros((0, 10, tenants), dtype=np.int64)
+    figures = np.concatenate(parts).reshape(len(gateways), 10, tenants)
+    oldest_ms = at_ms - QUEUE_LIVES * spec.interval_ms
+    for row, gateway in enumerate(gateways):
+        if gateway.seen_ms < oldest_ms:
+            figures[row, QUEUED:] = 0
+    return figures
+
+
+def _lines(*parts: Ints) -> Ints:
+    """Matrices and lines, the last ones, below each other; shape (…, tenants)."""
+    return np.concatenate([part.reshape(-1) for part in parts]).reshape(-1, len(parts[-1]))
+
+
+def _occupancy(figures: Ints, sums: Ints, refused: Ints) -> tuple[Ints, Ints]:
     """How many sequences, and how many MiB of the KV cache, each tenant would occupy."""
-    tally = pool.tally
-    running = gauges[:, SEQUENCES].sum(axis=0)
-    kv = (-(-gauges[:, KV_BYTES] // MIB)).sum(axis=0)
-    waiting = queued + tally.refused
-    each = -(-kv // np.maximum(running, 1))  # MiB a sequence
-    # Who runs nothing has not told: as much as others use, or it would never have room to begin.
-    each = np.where(running > 0, each, each.max(initial=0))
+    running, waiting = sums[SEQUENCES], sums[QUEUED] + refused
     sequences = np.minimum(running + waiting, MOST_RATE // 1000)
-    kv = np.minimum(kv + waiting * each, MOST_RATE)
-    tally.sequences = _step(tally.sequences, sequences * 1000, spec.ewma, skipped)
-    tally.kv = _step(tally.kv, kv, spec.ewma, skipped)
-    return np.maximum(sequences, -(-tally.sequences // 1000)), np.maximum(kv, tally.kv)
+    kv = sums[KV_BYTES]
+    if kv.any():  # else no gateway tells them
+        kv = (-(-figures[:, KV_BYTES] // MIB)).sum(axis=0)
+        each = -(-kv // np.maximum(running, 1))  # MiB a sequence
+        # Who runs nothing has not told: as much as others use, or it would never have room.
+        each = np.where(running > 0, each, each.max(initial=0))
+        kv = np.minimum(kv + waiting * each, MOST_RATE)
+    return sequences, kv
 
 
 def flow(pool: Pool, until_ms: int) -> None:
@@ -128,19 +150,15 @@ def flow(pool: Pool, until_ms: int) -> None:
 
 def _flow_rates(pool: Pool) -> Ints:
     """The rates of the window's flows as they stand now, a millisecond; shape (7,)."""
-    firm = standing(pool.terms).firm
-    rates = np.zeros(7, dtype=np.int64)
     capacity = pool.capacity
+    rates = np.zeros(7, dtype=np.int64)
     rates[BUDGET_TOKENS] = capacity.tokens_per_s // 1000
     rates[BUDGET_SEQUENCES] = capacity.sequences or 0
     rates[BUDGET_KV] = (capacity.kv_bytes or 0) // KV_UNIT
     if pool.gateways:
-        parts = [gateway.gauges[SEQUENCES:HELD] for gateway in pool.gateways.values()]
-        occupied = stacked(parts, 2, len(firm))
-        inside = (occupied * firm).sum(axis=2)
-        outside = occupied.sum(axis=2) - inside
-        rates[[FIRM_SEQUENCES, FIRM_KV]] = (inside // UNITS).sum(axis=0)
-        rates[[LENT_SEQUENCES, LENT_KV]] = (outside // UNITS).sum(axis=0)
+        parts = [gateway.gauges[OCCUPIED] for gateway in pool.gateways.values()]
+        occupied = np.concatenate(parts) @ standing(pool.terms).sides
+        rates[FIRM_SEQUENCES:] = (occupied.reshape(-1, 4) // UNITS).sum(axis=0)
     return rates
 
 
@@ -149,24 +167,21 @@ def _rate(tokens: Ints, spec: PoolSpec) -> Ints:
     return np.minimum(rate, MOST_RATE)
 
 
-def _step(before: Ints, now: Ints, gain: int, skipped: int) -> Ints:
-    return decay(smooth(before, now, gain), gain, skipped)
-
-
-def _step_tally(pool: Pool, spec: PoolSpec, spent: Ints, skipped: int) -> None:
-    tally, baseline = pool.tally, pool.terms.baseline
-    done, failed = int(tally.ended.sum()), int(tally.failed.sum())
+def _count_ended(pool: Pool, spec: PoolSpec, skipped: int) -> None:
+    done, failed = int(pool.tally.ended.sum()), int(pool.tally.failed.sum())
     pool.outcomes = ended(pool.outcomes, done, failed, spec.interval_ms, spec.ewma, skipped)
-    count(pool, spec, spent)
-    rate, refusals = _rate(stacked((spent, tally.refused), len(spent)), spec)
-    # Over the baseline, or where there is none over the whole capacity: a share of the pool.
-    base = np.maximum(np.where(baseline > 0, baseline, pool.capacity.tokens_per_s), 1)
-    excess = np.minimum(np.maximum(rate - baseline, 0) * ONE // base, MOST_LEVEL)
-    now = (rate, refusals, np.minimum(tally.waits, MOST_RATE), excess)
-    before = (tally.rate, tally.refusals, tally.wait, tally.burst)
-    tally.rate, tally.refusals, tally.wait, tally.burst = _step(
-        stacked(before, len(rate)), stacked(now, len(rate)), spec.ewma, skipped
-    )
+
+
+def _excess(terms: Terms, capacity: int, rate: Ints) -> Ints:
+    """What is used above the baseline, in millionths of it."""
+    above = np.maximum(rate - terms.baseline, 0) * ONE // _base(terms, capacity)
+    return np.minimum(above, MOST_LEVEL)
+
+
+@lru_cache(maxsize=64)
+def _base(terms: Terms, capacity: int) -> Ints:
+    """The baseline, or where there is none the whole capacity: a share of the pool."""
+    return np.maximum(np.where(terms.baseline > 0, terms.baseline, capacity), 1)
 
 
 def _level(used: int, budget: int) -> int:

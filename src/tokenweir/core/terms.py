@@ -59,6 +59,7 @@ class Standing:
 
     open: Bools  # not suspended
     firm: Bools  # elastic, guaranteed and dedicated
+    sides: Ints  # (tenants, 2): 1 in the first column for firm ones, in the second for others
     elastic: Bools
     preemptible: bool  # whether there are any
     dedicated_floor: Ints  # the baselines of those who are not suspended
@@ -72,14 +73,15 @@ class Standing:
 @lru_cache(maxsize=64)
 def standing(terms: Terms) -> Standing:
     """What follows from these terms."""
-    open_ = ~terms.suspended
+    open_, firm = ~terms.suspended, terms.of_class(ELASTIC)
 
     def floor(inside: Bools) -> Ints:
         return np.where(inside & open_, terms.baseline, 0)
 
     return Standing(
         open=open_,
-        firm=terms.of_class(ELASTIC),
+        firm=firm,
+        sides=np.array([firm, ~firm], dtype=np.int64).T.copy(),
         elastic=terms.of_class(ELASTIC, ELASTIC),
         preemptible=bool((terms.rank == PREEMPTIBLE).any()),
         dedicated_floor=floor(terms.of_class(DEDICATED)),
