@@ -82,7 +82,7 @@ class Situation:
     @property
     def held_back(self) -> Ints:
         """What is done to each, those included whose work stands revoked."""
-        return np.where(self.stopped, REFUSE, self.action)
+        return np.where(self.stopped, REFUSE, self.action) if self.stopped.any() else self.action
 
     @property
     def probing(self) -> Ints:
@@ -139,7 +139,7 @@ def decide(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Verdict:
         grants=granted,
         occupancies=places,
         leased=leased,
-        taken=np.where((now.wanted > granted.grant) & is_closed, lost, 0),
+        taken=lost * ((now.wanted > granted.grant) & is_closed),
         grown=grown,
         revoked=_stopped(pool, now, granted, int(grown.sum()) > budget.free),
         rationed=now.rationed,
@@ -213,7 +213,7 @@ def _places(pool: Pool, now: Situation, probe: int) -> tuple[Occupancy | None, .
 def _stopped(pool: Pool, now: Situation, granted: Grants, pressed: bool) -> Bools:
     """Whose running work this decision stops."""
     if not standing(now.terms).preemptible:
-        return np.zeros_like(now.stopped)
+        return np.zeros(len(now.stopped), dtype=np.bool_)
     gauges = [gateway.gauges for gateway in pool.gateways.values()]
     stopped = revoked(
         now.terms,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tokenweir.core import ONE
-from tokenweir.core.reclaim import Loans, no_loans
+from tokenweir.core.reclaim import Loans
 from tokenweir.core.share import share
 from tokenweir.core.terms import Ints, Terms, standing
 
@@ -42,7 +42,6 @@ def floors(
     idle = dedicated + guaranteed - core
     lent = np.minimum(idle * alpha // ONE, terms.lend_cap)
     left = max(available - int(core.sum()) - int((idle - lent).sum()), 0)
-    loans = no_loans(len(demand)) if loans is None else loans
     asked, kept = _returned(left, np.maximum(demand - core, 0), weight, elastic, terms, loans)
     # Elastic baselines may add up to more than there is: only what fits is reserved while idle.
     left -= int(asked.sum())
@@ -54,7 +53,7 @@ def floors(
 
 
 def _returned(
-    left: int, demand: Ints, weight: Ints, elastic: Ints, terms: Terms, loans: Loans
+    left: int, demand: Ints, weight: Ints, elastic: Ints, terms: Terms, loans: Loans | None
 ) -> tuple[Ints, Ints]:
     """The elastic floors, and what borrowers keep: both fit into `left`.
 
@@ -63,11 +62,11 @@ def _returned(
     """
     wanted = np.minimum(elastic, demand)
     asked = share(left, weight, wanted)
-    before = np.minimum(asked, loans.floor)
-    if not (asked > before).any():
+    if loans is None or not (asked > loans.floor).any():
         return asked, np.zeros_like(asked)
+    before = np.minimum(asked, loans.floor)
     unmet = np.minimum(np.maximum(demand - before, 0), terms.borrow_cap)
-    kept = np.where(terms.suspended, 0, np.minimum(loans.kept, unmet))
+    kept = np.where(terms.suspended, 0, np.minimum(loans.kept(), unmet))
     kept = fit(left - int(before.sum()), kept)
     own = np.minimum(kept, asked - before)
     before, kept = before + own, kept - own

@@ -4,6 +4,7 @@ What is free comes first, then what spot and preemptible have, then of each othe
 remainder at most the part β a decision (R_max = β·T_low). Floors of the core wait for none of this.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ class Loans:
     """What the last decision left; arrays of shape (tenants,), rates in milli-tokens/s."""
 
     floor: Ints
-    kept: Ints  # what a reclaim must leave each borrower
+    kept: Callable[[], Ints]  # what a reclaim must leave each borrower: few decisions ask for it
 
 
 def loans(tally: Tally, terms: Terms, reclaim: ReclaimTerms, before_ms: int, at_ms: int) -> Loans:
@@ -29,15 +30,12 @@ def loans(tally: Tally, terms: Terms, reclaim: ReclaimTerms, before_ms: int, at_
     it, unless the last decision took already and goes on, and after it gained from one itself: so
     two tenants cannot take from each other in turn.
     """
-    goes_on = (tally.lost_ms == before_ms) & (before_ms > 0)
-    rests = (at_ms - tally.lost_ms < reclaim.cool_down_ms) & ~goes_on
-    rests |= at_ms - tally.gained_ms < reclaim.cool_down_ms
-    remainder = tally.borrowed - tally.borrowed * reclaim.beta // ONE
-    kept = np.where(rests, tally.borrowed, remainder)
-    return Loans(tally.floor, kept * standing(terms).firm)
 
+    def kept() -> Ints:
+        goes_on = (tally.lost_ms == before_ms) & (before_ms > 0)
+        rests = (at_ms - tally.lost_ms < reclaim.cool_down_ms) & ~goes_on
+        rests |= at_ms - tally.gained_ms < reclaim.cool_down_ms
+        remainder = tally.borrowed - tally.borrowed * reclaim.beta // ONE
+        return np.where(rests, tally.borrowed, remainder) * standing(terms).firm
 
-def no_loans(tenants: int) -> Loans:
-    """Nothing was lent."""
-    nothing = np.zeros(tenants, dtype=np.int64)
-    return Loans(nothing, nothing)
+    return Loans(tally.floor, kept)

@@ -1,6 +1,7 @@
 """Quotas in a decision: before the grants what is left, after the leases how it is kept."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -29,11 +30,18 @@ class Rationed:
 def ration_quotas(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Rationed:
     """Move the windows on, lend what they will leave, and say what may be granted."""
     if not pool.quotas.accounts.keys:
-        cap = np.full(len(pool.terms.names), UNLIMITED, dtype=np.int64)
-        return Rationed(Rations(NONE, NONE, NONE), cap, (), ())
+        return _unlimited(len(pool.terms.names))
     turns = turn(pool.quotas, at_ms)
     rations, loans = lend(pool, spec, at_ms, ration(pool, spec, at_ms, skipped))
     return Rationed(rations, caps(pool, spec, rations.left, at_ms), turns, loans)
+
+
+@lru_cache(maxsize=64)
+def _unlimited(tenants: int) -> Rationed:
+    """What is left where nobody has a quota."""
+    cap = np.full(tenants, UNLIMITED, dtype=np.int64)
+    cap.setflags(write=False)  # all decisions share it
+    return Rationed(Rations(NONE, NONE, NONE), cap, (), ())
 
 
 def guard_quotas(
