@@ -40,6 +40,8 @@ _, SEQUENCES, KV_BYTES, HELD, QUEUED, QUEUED_TOKENS = range(4, 10)
 OCCUPIED = slice(1, 3)  # sequences and KV bytes, of a gateway's gauges
 # The flows of what is occupied, of sequences and of KV bytes, by the kind of use.
 FIRM, LENT = (FIRM_SEQUENCES, FIRM_KV), (LENT_SEQUENCES, LENT_KV)
+# What of the tally is smoothed.
+SMOOTHED = attrgetter("rate", "refusals", "wait", "burst", "sequences", "kv")
 # Intervals after its last report in which a gateway's queue is taken for demand.
 QUEUE_LIVES = 3
 
@@ -67,7 +69,7 @@ def measure(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Measures:
 
     `skipped` boundaries went by without a message; they only repeat the decays (T2).
     """
-    tally, gateways = pool.tally, len(pool.gateways)
+    tally = pool.tally
     figures = _figures(pool, spec, at_ms)
     sums = figures.sum(axis=0)
     wanted = figures[:, SPENT] + figures[:, REFUSED] + figures[:, QUEUED_TOKENS]
@@ -78,16 +80,10 @@ def measure(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Measures:
     count(pool, spec, sums[SPENT])
     rates = _rate(_lines(wanted, sums[SPENT], tally.refused, asked), spec)
     sequences, kv = _occupancy(figures, sums, tally.refused)
-    excess = _excess(pool.terms, pool.capacity.tokens_per_s, rates[gateways])
+    excess = _excess(pool.terms, pool.capacity.tokens_per_s, rates[len(figures)])
     waits = np.minimum(tally.waits, MOST_RATE)
     now = _lines(rates[:-1], waits, excess, sequences * 1000, kv)
-    before = (tally.rate, tally.refusals, tally.wait, tally.burst, tally.sequences, tally.kv)
-    after = decay(smooth(_lines(figures[:, DEMAND], *before), now, spec.ewma), spec.ewma, skipped)
-    for gateway, gateway.demand in zip(pool.gateways.values(), after[:gateways], strict=True):
-        pass
-    (tally.rate, tally.refusals, tally.wait, tally.burst, tally.sequences, tally.kv) = after[
-        gateways:
-    ]
+    demand = _smooth(pool, figures[:, DEMAND], now, spec.ewma, skipped)
     tokens, flows = covered(pool.window, at_ms, spec.window_s)
     # A correction of what has left the window is no credit.
     used = np.maximum(tokens, 0)
@@ -95,7 +91,7 @@ def measure(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Measures:
     integrals: list[int] = flows.tolist()
     return Measures(
         spent=sums[SPENT],
-        demand=np.maximum(rates[-1], np.minimum(after[:gateways].sum(axis=0), MOST_RATE)),
+        demand=np.maximum(rates[-1], np.minimum(demand.sum(axis=0), MOST_RATE)),
         used=used,
         refused_tokens=sums[REFUSED],
         queued=sums[QUEUED],
@@ -110,7 +106,10 @@ def measure(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Measures:
 
 
 def _figures(pool: Pool, spec: PoolSpec, at_ms: int) -> Ints:
-    """All gateways' figures and gauges, shape (gateways, 10, tenants); queues of the silent are 0."""
+    """All gateways' figures and gauges, without queues of the silent.
+
+    Shape (gateways, 10, tenants).
+    """
     gateways, tenants = pool.gateways.values(), len(pool.terms.names)
     parts = [part for each in gateways for part in (*READ(each), each.gauges.reshape(-1))]
     if not parts:
@@ -126,6 +125,17 @@ def _figures(pool: Pool, spec: PoolSpec, at_ms: int) -> Ints:
 def _lines(*parts: Ints) -> Ints:
     """Matrices and lines, the last ones, below each other; shape (…, tenants)."""
     return np.concatenate([part.reshape(-1) for part in parts]).reshape(-1, len(parts[-1]))
+
+
+def _smooth(pool: Pool, before: Ints, now: Ints, gain: int, skipped: int) -> Ints:
+    """Step the gateways' demand, which was `before`, and the tally; the demand afterwards."""
+    tally, gateways = pool.tally, len(pool.gateways)
+    after = decay(smooth(_lines(before, *SMOOTHED(tally)), now, gain), gain, skipped)
+    for gateway, demand in zip(pool.gateways.values(), after[:gateways], strict=True):
+        gateway.demand = demand
+    tally.rate, tally.refusals, tally.wait, tally.burst, *occupied = after[gateways:]
+    tally.sequences, tally.kv = occupied
+    return after[:gateways]
 
 
 def _occupancy(figures: Ints, sums: Ints, refused: Ints) -> tuple[Ints, Ints]:
@@ -174,8 +184,8 @@ def _count_ended(pool: Pool, spec: PoolSpec, skipped: int) -> None:
 
 def _excess(terms: Terms, capacity: int, rate: Ints) -> Ints:
     """What is used above the baseline, in millionths of it."""
-    above = np.maximum(rate - terms.baseline, 0) * ONE // _base(terms, capacity)
-    return np.minimum(above, MOST_LEVEL)
+    excess: Ints = np.maximum(rate - terms.baseline, 0) * ONE // _base(terms, capacity)
+    return np.minimum(excess, MOST_LEVEL)
 
 
 @lru_cache(maxsize=64)
