@@ -1,6 +1,6 @@
 """One decision of one pool: measure, tier, weights, floors, sharing, debt, leases."""
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,7 @@ from tokenweir.records.journal import AuditEntry
 from tokenweir.records.spec import PoolSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What was decided, as figures; arrays of shape (tenants,)."""
 
     at_ms: int
@@ -61,8 +60,7 @@ class Verdict:
     guarded: Guarded  # and how it is kept
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(NamedTuple):
     """What a decision starts from; arrays of shape (tenants,)."""
 
     measures: Measures
@@ -90,8 +88,7 @@ class Situation:
         return np.where(self.stopped, REFUSE, self.by_tier)
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(NamedTuple):
     """The rates that a decision may grant, milli-tokens/s."""
 
     capacity: int
@@ -198,7 +195,7 @@ def _granted(pool: Pool, now: Situation, budget: Budget, at_ms: int) -> tuple[Gr
     probe = probe_rate(pool.breaker.breaker, now.spec.breaker, budget.capacity, free)
     more = probes(probe, now.wanted, granted.grant, now.weight, now.terms, now.probing)
     grant, borrowed = granted.grant + more, granted.borrowed + more
-    return replace(granted, grant=grant, borrowed=borrowed), probe
+    return granted._replace(grant=grant, borrowed=borrowed), probe
 
 
 def _places(pool: Pool, now: Situation, probe: int) -> tuple[Occupancy | None, ...]:

@@ -1,6 +1,6 @@
 """What is kept for those who have a baseline (DESIGN, decision 5)."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,8 +10,7 @@ from tokenweir.core.share import share
 from tokenweir.core.terms import Ints, Terms, standing
 
 
-@dataclass(frozen=True, slots=True)
-class Floors:
+class Floors(NamedTuple):
     """Milli-tokens/s; arrays of shape (tenants,)."""
 
     floor: Ints  # what each one has for sure until the next decision

@@ -1,6 +1,6 @@
 """What each tenant may spend until the next decision (DESIGN, decision 6; PROTOCOL L10)."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from tokenweir.core.terms import UNLIMITED, Bools, Ints, Terms, standing
 from tokenweir.records.spec import RANK, PoolSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Grants:
+class Grants(NamedTuple):
     """Milli-tokens/s; arrays of shape (tenants,). The sum of `grant` is at most `available`."""
 
     floor: Ints

@@ -1,9 +1,9 @@
 """What the pool and its tenants did, as a decision sees it (DESIGN, decision 1)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,8 +46,7 @@ SMOOTHED = attrgetter("rate", "refusals", "wait", "burst", "sequences", "kv")
 QUEUE_LIVES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Measures:
+class Measures(NamedTuple):
     """Arrays of shape (tenants,): rates in milli-tokens/s, amounts in charged tokens."""
 
     spent: Ints
