@@ -20,6 +20,8 @@ def scheduled(spec: PoolSpec, base: Capacity, after_ms: int, until_ms: int) -> C
     What an entry leaves out stays as it is. Entries at the same moment take effect in the order of
     the spec.
     """
+    if not spec.schedule:
+        return base
     for _, entry in sorted(_due(spec, after_ms, until_ms), key=lambda due: due[0]):
         base = overlaid(base, entry)
     return base
