@@ -169,7 +169,7 @@ def _gateway_row(pool: Pool, gateway: Gateway) -> GatewayRow:
     )
     issued = np.zeros((len(gateway.issued), ISSUED, gateway.tenants), dtype=np.int64)
     for place, issue in enumerate(gateway.issued):
-        issued[place] = issue.rates, issue.floors, *issue.occupied
+        issued[place] = *issue.leased[:, :-1], *issue.occupied[:, :-1]
     used = np.flatnonzero(figures.any(axis=0) | issued.any(axis=(0, 1)))
     return GatewayRow(
         gateway=gateway.name,
@@ -190,7 +190,9 @@ def _gateway_row(pool: Pool, gateway: Gateway) -> GatewayRow:
         pot=[issue.pot for issue in gateway.issued],
         issued=_bytes(issued[:, :, used]),
         issued_columns=ISSUED,
-        pot_occupied=[amount for issue in gateway.issued for amount in issue.pot_occupied],
+        pot_occupied=[
+            amount for issue in gateway.issued for amount in issue.occupied[:, -1].tolist()
+        ],
     )
 
 
@@ -218,20 +220,19 @@ def _restore_gateway(pool: Pool, row: GatewayRow) -> Gateway:
     gateway.filling = figures[3 + len(GAUGES) : -1].copy()
     gateway.held = figures[-1].copy()
     issues = len(row.issued_ms)
-    issued = np.zeros((issues, ISSUED, tenants), dtype=np.int64)
+    issued = np.zeros((issues, ISSUED, tenants + 1), dtype=np.int64)
     shape = (issues, row.issued_columns, len(place))
-    issued[:, : row.issued_columns] = _spread(row.issued, shape, place, tenants)
-    pots = [*row.pot_occupied] or [0, 0] * issues
+    issued[:, : row.issued_columns, :-1] = _spread(row.issued, shape, place, tenants)
+    issued[:, 0, -1] = row.pot
+    if row.pot_occupied:  # older rows have none
+        issued[:, 2:, -1] = np.array(row.pot_occupied).reshape(issues, 2)
     gateway.issued = [
         Issue(
             row.issued_ms[n],
             row.expires_ms[n],
             row.floor_expires_ms[n],
-            issued[n, 0].copy(),
-            issued[n, 1].copy(),
-            row.pot[n],
+            issued[n, :2].copy(),
             issued[n, 2:].copy(),
-            (pots[2 * n], pots[2 * n + 1]),
         )
         for n in range(issues)
     ]

@@ -5,8 +5,7 @@ leases like any other (L8).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,15 +15,13 @@ from tokenweir.records.spec import PoolSpec
 
 # Unconfirmed issues of one gateway that are kept apart, so that its row has a bound.
 MOST_ISSUES = 8
-ENDS = attrgetter("expires_ms", "floor_expires_ms", "pot")
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(NamedTuple):
     """What gateways may use by what was issued (L2), milli-tokens/s."""
 
-    rates: Ints  # (gateways, tenants + 1)
-    floors: Ints  # (gateways, tenants): of `rates`, what outlives the lease
+    rates: Ints
+    floors: Ints  # of `rates`, what outlives the lease
 
 
 def renewable(gateway: Gateway, spec: PoolSpec, at_ms: int) -> bool:
@@ -37,30 +34,24 @@ def renewable(gateway: Gateway, spec: PoolSpec, at_ms: int) -> bool:
 
 
 def given(gateways: Sequence[Gateway], tenants: int, at_ms: int) -> Given:
-    """The most that each gateway may use at `at_ms` (L2).
+    """The most that each gateway, of which there is one at least, may use at `at_ms` (L2).
 
     The largest rate issued since `applied`, until the latest expiry; then the largest floor, until
     the latest expiry of the floors.
     """
-    if not gateways:
-        return Given(*(np.zeros((0, width), dtype=np.int64) for width in (tenants + 1, tenants)))
     issued = [gateway.issued or [_nothing(tenants, 0)] for gateway in gateways]
     # As many of each: to have the newest twice changes no maximum.
     length = max(map(len, issued))
     even = [issue for own in issued for issue in (*own, *own[-1:] * (length - len(own)))]
-    shape = len(issued), length
-    ends = np.array([*map(ENDS, even)], dtype=np.int64).reshape(*shape, 3).max(axis=1)
-    leased, lasts = at_ms < ends[:, :1], at_ms < ends[:, 1:2]
-    floors = _most([issue.floors for issue in even], *shape) * lasts
-    rates = np.empty((len(issued), tenants + 1), dtype=np.int64)
-    rates[:, :-1] = np.maximum(_most([issue.rates for issue in even], *shape) * leased, floors)
-    rates[:, -1:] = ends[:, 2:] * leased
-    return Given(rates, floors)
-
-
-def _most(parts: Sequence[Ints], gateways: int, issues: int) -> Ints:
-    most: Ints = np.concatenate(parts).reshape(gateways, issues, -1).max(axis=1)
-    return most
+    parts = np.concatenate([issue.leased for issue in even])
+    most = parts.reshape(len(issued), length, 2, tenants + 1).max(axis=1)
+    rates, floors = np.ascontiguousarray(most.swapaxes(0, 1))
+    if all(at_ms < min(issue.expires_ms, issue.floor_expires_ms) for issue in even):
+        return Given(rates, floors)  # floors are part of their rates
+    ends = np.array([(issue.expires_ms, issue.floor_expires_ms) for issue in even], dtype=np.int64)
+    leased, lasts = (at_ms < ends.reshape(len(issued), length, 2).max(axis=1)).T[:, :, None]
+    floors = floors * lasts
+    return Given(np.maximum(rates * leased, floors), floors)
 
 
 def newest(gateway: Gateway, at_ms: int, *, silent: bool) -> Ints:
@@ -68,15 +59,14 @@ def newest(gateway: Gateway, at_ms: int, *, silent: bool) -> Ints:
 
     With `silent`, floors that have outlived their lease count as nothing.
     """
-    rates = np.zeros(gateway.tenants + 1, dtype=np.int64)
-    if not gateway.issued:
-        return rates
-    issue = gateway.issued[-1]
+    issue = gateway.issued[-1] if gateway.issued else _nothing(gateway.tenants, 0)
+    rates: Ints = issue.leased[0]
+    floors: Ints = issue.leased[1]
     if at_ms < issue.expires_ms:
-        rates[:-1], rates[-1] = issue.rates, issue.pot
-    elif at_ms < issue.floor_expires_ms and not silent:
-        rates[:-1] = issue.floors
-    return rates
+        return rates
+    if at_ms < issue.floor_expires_ms and not silent:
+        return floors
+    return np.zeros_like(rates)
 
 
 def confirm(gateway: Gateway, applied_ms: int) -> None:
@@ -86,19 +76,19 @@ def confirm(gateway: Gateway, applied_ms: int) -> None:
         gateway.issued = [issue for issue in gateway.issued if issue.at_ms >= gateway.applied_ms]
 
 
-def restated(gateway: Gateway, at_ms: int, tenants: int) -> Issue:
+def restated(gateway: Gateway, at_ms: int) -> Issue:
     """The newest leases again with their old expiry: a way back for who obeys too old a decision.
 
     Without it the gateway would wait for a decision whose parts are never published (L9).
     """
     if gateway.issued:
-        return replace(gateway.issued[-1], at_ms=at_ms)
-    return _nothing(tenants, at_ms)
+        return gateway.issued[-1]._replace(at_ms=at_ms)
+    return _nothing(gateway.tenants, at_ms)
 
 
 def _nothing(tenants: int, at_ms: int) -> Issue:
-    nothing = np.zeros((2, tenants), dtype=np.int64)
-    return Issue(at_ms, at_ms, at_ms, nothing[0], nothing[0], 0, nothing, (0, 0))
+    nothing = np.zeros((2, tenants + 1), dtype=np.int64)
+    return Issue(at_ms, at_ms, at_ms, nothing, nothing)
 
 
 def remember(gateway: Gateway, issue: Issue) -> None:
@@ -107,9 +97,9 @@ def remember(gateway: Gateway, issue: Issue) -> None:
     That one stands for the larger of each two figures, so at most too much counts as given.
     """
     issued = gateway.issued
-    if issued and issued[-1].rates is issue.rates:  # restated: it binds in the other's place
+    if issued and issued[-1].leased is issue.leased:  # restated: it binds in the other's place
         issued.pop()
-    else:
+    elif not any(issue.at_ms < last.expires_ms for last in issued):
         issued[:] = _lasting(issued, issue.at_ms)
     issued.append(issue)
     if len(issued) > MOST_ISSUES:
@@ -119,30 +109,18 @@ def remember(gateway: Gateway, issue: Issue) -> None:
                 new.at_ms,
                 max(old.expires_ms, new.expires_ms),
                 max(old.floor_expires_ms, new.floor_expires_ms),
-                np.maximum(old.rates, new.rates),
-                np.maximum(old.floors, new.floors),
-                max(old.pot, new.pot),
+                np.maximum(old.leased, new.leased),
                 np.maximum(old.occupied, new.occupied),
-                (
-                    max(old.pot_occupied[0], new.pot_occupied[0]),
-                    max(old.pot_occupied[1], new.pot_occupied[1]),
-                ),
             )
         ]
 
 
 def _lasting(issued: Sequence[Issue], at_ms: int) -> list[Issue]:
-    """What still binds of issues before a new one: what has ended does not begin again with it.
+    """What still binds of issues that ended before a new one: it does not begin again with it.
 
     What began under them may run still, and later than the newest report: so limits of sequences
     and KV bytes bind until the gateway obeys newer ones.
     """
-    if any(at_ms < issue.expires_ms for issue in issued):
-        return [*issued]
     if at_ms < max((issue.floor_expires_ms for issue in issued), default=0):
-        return [replace(issue, rates=issue.floors, pot=0) for issue in issued]
-    ended = [np.zeros_like(issue.floors) for issue in issued]
-    return [
-        replace(issue, rates=nothing, floors=nothing, pot=0)
-        for issue, nothing in zip(issued, ended, strict=True)
-    ]
+        return [issue._replace(leased=issue.leased[[1, 1]]) for issue in issued]  # floors alone
+    return [issue._replace(leased=np.zeros_like(issue.leased)) for issue in issued]

@@ -96,7 +96,7 @@ def _part(
 
     def pot_occupied(kind: int) -> int:
         limited = limit(pool.capacity, kind) is not None
-        return issue.pot_occupied[kind] * UNIT[kind] if limited else NO_LIMIT
+        return int(issue.occupied[kind, -1]) * UNIT[kind] if limited else NO_LIMIT
 
     return GatewayLeases(
         pool=pool.name,

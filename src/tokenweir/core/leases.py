@@ -13,7 +13,7 @@ from tokenweir.core.issued import given, newest, remember, renewable, restated
 from tokenweir.core.occupancy import Occupancy, by_class, limits
 from tokenweir.core.occupancy import held as occupancy_held
 from tokenweir.core.pool import Gateway, Issue, Pool, stacked
-from tokenweir.core.share import split
+from tokenweir.core.share import cut, split
 from tokenweir.core.terms import Ints, standing
 from tokenweir.records.spec import PoolSpec
 
@@ -42,65 +42,75 @@ def lease(
     `occupancies` are what may be occupied of sequences and of the KV cache, where it is limited.
     """
     gateways = [pool.gateways[name] for name in sorted(pool.gateways)]
+    if not gateways:
+        return Leased({}, np.zeros_like(grant), np.zeros(0, dtype=np.int64))
     held = given(gateways, len(grant), at_ms)
-    is_live = [renewable(gateway, spec, at_ms) for gateway in gateways]
-    live = np.array(is_live, dtype=np.bool_)
+    live = [renewable(gateway, spec, at_ms) for gateway in gateways]
     most = np.concatenate((grant, (pots,)))
     wanted = _wanted(gateways, live, most)
     rates = np.minimum(wanted, held.rates)
+    lacks = np.add.accumulate(wanted - rates)
     total = held.rates.sum(axis=0)
     free = ceiling - int(total.sum())
     if free < 0:
         rates = _shrunk(rates, gateways, live, pool, weight, ceiling, at_ms)
     # What can be added: within each grant, and all within the ceiling (L3).
-    more = np.maximum(wanted - held.rates, 0)
-    growth = np.minimum(more.sum(axis=0), np.maximum(most - total, 0))
+    growth = np.minimum(lacks[-1], np.maximum(most - total, 0))
     if int(growth.sum()) > max(free, 0):
         growth = by_class(growth, max(free, 0), standing(pool.terms).levels, weight)
-    rates += _parts(growth, more)
-    floors = _floors(rates[:, :-1], held.floors, pool)
-    occupied = np.zeros((len(gateways), len(occupancies), len(grant) + 1), dtype=np.int64)
+    grown = cut(growth, lacks)
+    rates += grown
+    leased = np.array((rates, _floors(rates, held.floors, pool)))
+    occupied = np.zeros((len(occupancies), *rates.shape), dtype=np.int64)
     for kind, granted in enumerate(occupancies):
         if granted is not None:
-            occupied[:, kind] = _occupied(kind, granted, gateways, live, pool, spec, weight, at_ms)
-    issues = {}
-    pot, pot_occupied = rates[:, -1].tolist(), occupied[:, :, -1].tolist()
-    for row, gateway in enumerate(gateways):
-        if is_live[row]:
-            issue = Issue(
-                at_ms,
-                at_ms + spec.lease_ms,
-                at_ms + spec.floor_ms,
-                rates[row, :-1],
-                floors[row],
-                pot[row],
-                occupied[row, :, :-1],
-                (pot_occupied[row][0], pot_occupied[row][1]),
-            )
-        elif gateway.reported and not gateway.closed:
-            issue = restated(gateway, at_ms, len(grant))
-        else:
-            continue
-        issues[gateway.name] = issue
-        remember(gateway, issue)
-    after = np.maximum(held.rates, rates)
-    return Leased(issues, after[:, :-1].sum(axis=0), after.sum(axis=1))
+            occupied[kind] = _occupied(kind, granted, gateways, live, pool, spec, weight, at_ms)
+    issues = _issue(gateways, live, leased, occupied, at_ms, spec)
+    # Nothing grows but on top of what was given.
+    return Leased(issues, (total + growth)[:-1], (held.rates + grown).sum(axis=1))
 
 
-def _wanted(gateways: Sequence[Gateway], live: np.ndarray, most: Ints) -> Ints:
+def _wanted(gateways: Sequence[Gateway], live: Sequence[bool], most: Ints) -> Ints:
     """The grants, split by demand over the live gateways, and the pots in equal parts."""
     demand = [gateway.demand for gateway, is_live in zip(gateways, live, strict=True) if is_live]
     keys = np.ones((len(demand), len(most)), dtype=np.int64)
     keys[:, :-1] = stacked(demand, len(most) - 1)
+    parts = split(most, keys)
+    if all(live):
+        return parts
     wanted = np.zeros((len(gateways), len(most)), dtype=np.int64)
-    wanted[live] = split(most, keys)
+    wanted[live] = parts
     return wanted
+
+
+def _issue(
+    gateways: Sequence[Gateway],
+    live: Sequence[bool],
+    leased: Ints,
+    occupied: Ints,
+    at_ms: int,
+    spec: PoolSpec,
+) -> dict[str, Issue]:
+    """What each gateway is sent, of those that reported."""
+    issues = {}
+    ends = at_ms + spec.lease_ms, at_ms + spec.floor_ms
+    own = zip(leased.swapaxes(0, 1), occupied.swapaxes(0, 1), strict=True)
+    for gateway, is_live, parts in zip(gateways, live, own, strict=True):
+        if is_live:
+            issue = Issue(at_ms, *ends, *parts)
+        elif gateway.reported and not gateway.closed:
+            issue = restated(gateway, at_ms)
+        else:
+            continue
+        issues[gateway.name] = issue
+        remember(gateway, issue)
+    return issues
 
 
 def _shrunk(
     rates: Ints,
     gateways: Sequence[Gateway],
-    live: np.ndarray,
+    live: Sequence[bool],
     pool: Pool,
     weight: Ints,
     ceiling: int,
@@ -113,21 +123,21 @@ def _shrunk(
     longer than that, and are not taken from the others here.
     """
     last = np.stack([newest(gateway, at_ms, silent=False) for gateway in gateways])
-    rates = np.where(live[:, None], np.minimum(rates, last), 0)
+    rates = np.where(np.array(live)[:, None], np.minimum(rates, last), 0)
     others = [gateway for gateway, is_live in zip(gateways, live, strict=True) if not is_live]
     free = ceiling - sum(int(newest(gateway, at_ms, silent=True).sum()) for gateway in others)
     total = rates.sum(axis=0)
     if int(total.sum()) <= free:
         return rates
     fits = by_class(total, max(free, 0), standing(pool.terms).levels, weight)
-    return np.minimum(_parts(fits, rates), rates)
+    return np.minimum(cut(fits, np.add.accumulate(rates)), rates)
 
 
 def _occupied(
     kind: int,
     granted: Occupancy,
     gateways: Sequence[Gateway],
-    live: np.ndarray,
+    live: Sequence[bool],
     pool: Pool,
     spec: PoolSpec,
     weight: Ints,
@@ -135,19 +145,15 @@ def _occupied(
 ) -> Ints:
     given = occupancy_held(gateways, kind, len(pool.terms.names), spec.longest_request_ms, at_ms)
     levels = standing(pool.terms).levels
-    return limits(gateways, kind, live, given, granted, weight, levels)
+    return limits(gateways, kind, np.array(live), given, granted, weight, levels)
 
 
 def _floors(rates: Ints, held: Ints, pool: Pool) -> Ints:
     """The part of each rate that outlives its lease; a tenant's add up to its baseline (L1)."""
-    baseline = standing(pool.terms).lasting_floor
-    wanted = np.minimum(split(np.minimum(baseline, rates.sum(axis=0)), rates), rates)
+    baseline = np.concatenate((standing(pool.terms).lasting_floor, (0,)))  # the pot has none
+    upto = np.add.accumulate(rates)
+    wanted = np.minimum(cut(np.minimum(baseline, upto[-1]), upto), rates)
     floors = np.minimum(wanted, held)
-    more = wanted - floors
-    growth = np.minimum(more.sum(axis=0), np.maximum(baseline - held.sum(axis=0), 0))
-    return np.minimum(floors + _parts(growth, more), rates)
-
-
-def _parts(growth: Ints, more: Ints) -> Ints:
-    """Each tenant's growth, which is at most what all want, split over those that want more."""
-    return split(growth, more) if growth.any() else np.zeros_like(more)
+    lacks = np.add.accumulate(wanted - floors)
+    growth = np.minimum(lacks[-1], np.maximum(baseline - held.sum(axis=0), 0))
+    return np.minimum(floors + cut(growth, lacks), rates)

@@ -95,11 +95,9 @@ def held(gateways: Sequence[Gateway], kind: int, tenants: int, longest_ms: int, 
         leases = at_ms < longest_ms + max((i.expires_ms for i in gateway.issued), default=0)
         floors = at_ms < longest_ms + max((i.floor_expires_ms for i in gateway.issued), default=0)
         for issue in gateway.issued:
-            binds = leases | (floors & (issue.floors > 0))
+            binds = leases | (floors & (issue.leased[1] > 0))
             issued = np.where(binds, issue.occupied[kind], 0)
-            np.maximum(most[row, :-1], issued, out=most[row, :-1])
-            if leases:
-                most[row, -1] = max(most[row, -1], issue.pot_occupied[kind])
+            np.maximum(most[row], issued, out=most[row])
     return most
 
 
@@ -147,8 +145,7 @@ def _newest(gateways: Sequence[Gateway], kind: int, columns: int) -> Ints:
     newest = np.zeros((len(gateways), columns), dtype=np.int64)
     for row, gateway in enumerate(gateways):
         if gateway.issued:
-            newest[row, :-1] = gateway.issued[-1].occupied[kind]
-            newest[row, -1] = gateway.issued[-1].pot_occupied[kind]
+            newest[row] = gateway.issued[-1].occupied[kind]
     return newest
 
 
@@ -157,15 +154,15 @@ def by_class(growth: Ints, free: int, levels: Bools, weight: Ints) -> Ints:
 
     `levels` of shape (classes, tenants) says who is of which, the highest first.
     """
-    result = np.zeros_like(growth)
-    result[-1] = min(int(growth[-1]), free)
-    free -= int(result[-1])
+    pot = min(int(growth[-1]), free)
+    free -= pot
     parts = growth[:-1] * levels
-    for part, wanted in zip(parts, parts.sum(axis=1).tolist(), strict=True):
-        if wanted > free:  # it is the last class that gets something
-            result[:-1] += share(free, weight, part)
+    whole = 0  # so many classes get all that they want
+    for wanted in parts.sum(axis=1).tolist():
+        if wanted > free:
+            parts[whole] = share(free, weight, parts[whole])
+            whole += 1
             break
-        if wanted:
-            result[:-1] += part
-            free -= wanted
-    return result
+        whole += 1
+        free -= wanted
+    return np.concatenate((parts[:whole].sum(axis=0), (pot,)))

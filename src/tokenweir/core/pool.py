@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,18 +34,29 @@ NO_CAPACITY = Capacity(0, None, None)
 NORMAL = TierState()
 
 
-@dataclass(frozen=True, slots=True)
-class Issue:
-    """What one decision gave to one gateway; arrays of shape (tenants,), milli-tokens/s."""
+class Issue(NamedTuple):
+    """What one decision gave to one gateway; the last column of its arrays is the pot."""
 
     at_ms: int
     expires_ms: int
     floor_expires_ms: int
-    rates: Ints
-    floors: Ints
-    pot: int
-    occupied: Ints  # (2, tenants): the most sequences and MiB of KV cache
-    pot_occupied: tuple[int, int]  # the same of the pot
+    leased: Ints  # (2, tenants + 1): rates and floors, milli-tokens/s; the pot's floor is 0
+    occupied: Ints  # (2, tenants + 1): the most sequences and MiB of KV cache
+
+    @property
+    def rates(self) -> Ints:
+        """Of the tenants alone, shape (tenants,), milli-tokens/s."""
+        return self.leased[0, :-1]
+
+    @property
+    def floors(self) -> Ints:
+        """The part of each rate that outlives the lease; shape (tenants,)."""
+        return self.leased[1, :-1]
+
+    @property
+    def pot(self) -> int:
+        """The pot's rate, milli-tokens/s."""
+        return int(self.leased[0, -1])
 
 
 @dataclass(slots=True)

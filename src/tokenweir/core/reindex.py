@@ -1,7 +1,5 @@
 """Carry a pool's arrays over to a new list of tenants."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from tokenweir.core.pool import Pool
@@ -37,6 +35,9 @@ def reindex(pool: Pool, terms: Terms, window_s: int, grace_s: int) -> None:
         moved[place[stay]] = array[stay]
         return moved
 
+    def move_issued(array: Ints) -> Ints:
+        return np.concatenate((move(array[:, :-1]), array[:, -1:]), axis=1)  # the pot stays
+
     pool.totals = np.ascontiguousarray(move(pool.totals.T).T)
     pool.tally = Tally(
         *((move_ratio if name in RATIOS else move)(getattr(pool.tally, name)) for name in TALLIES)
@@ -45,12 +46,7 @@ def reindex(pool: Pool, terms: Terms, window_s: int, grace_s: int) -> None:
     for gateway in pool.gateways.values():
         gateway.tenants = count
         gateway.issued = [
-            replace(
-                issue,
-                rates=move(issue.rates),
-                floors=move(issue.floors),
-                occupied=move(issue.occupied),
-            )
+            issue._replace(leased=move_issued(issue.leased), occupied=move_issued(issue.occupied))
             for issue in gateway.issued
         ]
         for name in ("demand", "spent", "refused", "held", "gauges", "filling"):

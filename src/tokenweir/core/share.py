@@ -60,14 +60,18 @@ def split(amounts: Ints, keys: Ints) -> Ints:
     `amounts` has shape (tenants,), `keys` (gateways, tenants), the result as `keys`; each column
     adds up to its amount exactly.
     """
-    gateways = len(keys)
-    if gateways == 0:
+    if len(keys) == 0:
         return np.zeros_like(keys)
-    upto = keys.cumsum(axis=0)
-    total = upto[-1]
-    if not total.all():
-        upto[:, total == 0] = np.arange(1, gateways + 1)[:, None]
-    exact = upto / total
+    upto = np.add.accumulate(keys)
+    nobody = upto[-1] == 0
+    if amounts[nobody].any():
+        upto[:, nobody] = np.arange(1, len(keys) + 1)[:, None]
+    return cut(amounts, upto)
+
+
+def cut(amounts: Ints, upto: Ints) -> Ints:
+    """As `split`, by the running sums of keys; where these are 0, nothing can be split."""
+    exact = upto / np.maximum(upto[-1], 1)
     exact *= amounts
     edges = exact.astype(np.int64)
     edges[-1] = amounts

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.pools import ints
-from tokenweir.core.share import share, split
+from tokenweir.core.share import cut, share, split
 
 
 def test_what_fits_is_given_in_full() -> None:
@@ -80,3 +80,9 @@ def test_an_amount_nobody_asks_for_is_split_equally() -> None:
 
 def test_a_split_among_no_gateways_is_empty() -> None:
     assert split(ints(10), ints().reshape(0, 1)).shape == (0, 1)
+
+
+def test_nothing_is_cut_to_parts_where_nobody_asks() -> None:
+    parts = cut(ints(10, 0), np.array([[1, 0], [4, 0]]))  # running sums of 1 and 3
+    assert parts[:, 0].tolist() == [2, 8]
+    assert parts[:, 1].tolist() == [0, 0]
