@@ -1,4 +1,4 @@
-"""Reports read into one table, all numbers of all columns at once.
+"""Reports read into columns, all numbers of all reports at once.
 
 The bytes are Avro's: a number is zig-zag coded in groups of seven bits, the lowest first, and ends
 with the first byte below 128. What this does not know (another version of the schema, arrays in
@@ -6,206 +6,242 @@ several blocks, whatever is odd or too large) it leaves to those who read one re
 and say what is wrong. The block of requests is passed over: only history reads it.
 """
 
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Mapping, Sequence
+from struct import unpack_from
 
 import numpy as np
 
 from tokenweir.avro import LONGEST, number
-from tokenweir.core.fold import COLUMNS, HIGHEST, LOWEST
+from tokenweir.core.fold import COLUMNS, HIGHEST, LOWEST, MOST_AGE_MS
 from tokenweir.core.sheet import Heading, Sheet
-from tokenweir.core.terms import Ints
+from tokenweir.core.terms import Bools, Ints
 from tokenweir.records.usage import RequestsBlock, UsageReport
 from tokenweir.usage_log import Message
 from tokenweir.wire import head_of
 
-ARRAYS = 2 + len(COLUMNS)  # of numbers: tenant, user, and the columns
+ARRAYS = ("tenant", "user", *COLUMNS)  # of numbers
+BOUNDS = dict(zip(COLUMNS, zip(LOWEST[:, 0], HIGHEST[:, 0], strict=True), strict=True))
 BLOCK = head_of(RequestsBlock)  # what is behind it needs no look
+HEADING = 6  # numbers: sequence, applied, closing, more, age, and how many names follow
+MAX = np.iinfo(np.int64).max
+LEAST, MOST = np.array([[1, 0, -1, -1, 0, 0], [MAX, MAX, 0, 0, MOST_AGE_MS, MAX]])[:, :, None]
+NO_ROWS = np.zeros(0, dtype=np.int64)
+TOO_LONG = np.iinfo(np.int64).min  # stands for a number that is not believed
 
 
 class _Odd(Exception):
     """These bytes are read one record after the other."""
 
 
+class _Numbers:
+    """All numbers of some parts, each of which begins with one. A 0 stands before each part."""
+
+    def __init__(self, parts: Sequence[bytes]) -> None:
+        self.bytes = np.frombuffer(b"\0" + b"\0".join(parts), dtype=np.uint8)
+        self.goes_on: Bools = self.bytes > 127
+        self.ends = np.flatnonzero(~self.goes_on)  # each number's last byte
+        self.values = self._read()
+        sizes = np.array([*map(len, parts)], dtype=np.int64)
+        self.stops = (sizes + 1).cumsum() - 1  # the last byte of each part
+        self.begins = self.stops - sizes + 1
+        self.firsts = self.ends.searchsorted(self.begins)
+
+    def _read(self) -> Ints:
+        """Most have one byte or two: 16 bits do for a first look at what may end with each byte."""
+        found, two = self.bytes.astype(np.int16), self.goes_on[:-1].astype(np.int16)
+        found[1:] = found[1:] << 7 * two | found[:-1] & 127 * two
+        values = _signed(found)[self.ends].astype(np.int64)
+        is_longer = self.goes_on[:-2] & self.goes_on[1:-1] & ~self.goes_on[2:]
+        if is_longer.any():
+            ends = np.flatnonzero(is_longer) + 2
+            values[self.ends.searchsorted(ends)] = self._longer(ends)
+        return values
+
+    def _longer(self, ends: Ints) -> Ints:
+        found, more = self.bytes[ends].astype(np.int64), np.ones(len(ends), dtype=np.bool_)
+        for size in range(1, LONGEST):
+            more &= self.goes_on[ends - size]
+            if not more.any():
+                break
+            found = np.where(more, found << 7 | self.bytes[ends - size] & 127, found)
+        more &= self.goes_on[ends - LONGEST]
+        return np.where(more, TOO_LONG, _signed(found))
+
+
+def _signed(found: np.ndarray) -> np.ndarray:
+    return (found >> 1) ^ -(found & 1)
+
+
+class _Places(dict[bytes, int]):
+    """Names by their order, each once."""
+
+    def __missing__(self, name: bytes) -> int:
+        self[name] = place = len(self)
+        return place
+
+
 class _Reader:
     """What is read of each report before all of their numbers are."""
 
     def __init__(self) -> None:
-        self.headings: list[Heading] = []
-        self.names: list[bytes] = []
-        self.named: list[int] = []  # how many names each report has
-        self.tails: list[bytes] = []  # from the first number of the first array on
+        self.places = _Places()
+        self.names: list[int] = []  # place of each report's names, one report after the other
+        self.tails: list[bytes] = []  # from the length of the first array of numbers on
         self.blocks: list[int] = []  # how many bytes of their blocks are left out
 
-    def add(self, append_ms: int, value: bytes, at: int) -> None:
-        """Read the heading and the names; the pool's name ends at `at`."""
-        size, at = number(value, at)
-        gateway, at = value[at : at + size].decode(), at + size
-        sequence, at = number(value, at)
-        applied, at = number(value, at)
-        closing, more = value[at], value[at + 1]
-        if size < 0 or closing > 1 or more > 1:
-            raise _Odd
-        age_ms, at = number(value, at + 2)
-        at = self._names(value, at)
-        rows, at = number(value, at)
-        if rows < 0:
-            raise _Odd
-        self.headings.append(
-            Heading(append_ms, gateway, sequence, applied, closing == 1, more == 1, age_ms, rows)
-        )
+    def add(self, value: bytes, at: int, count: int) -> None:
+        """Read the names, which begin at a place."""
+        if count:
+            at = self._names(value, at, count)
+            if value[at]:  # another block of them
+                raise _Odd
+            at += 1
         end = value.find(BLOCK, at)
         end = len(value) if end < 0 else end
         self.tails.append(value[at:end])
         self.blocks.append(len(value) - end)
 
-    def _names(self, value: bytes, at: int) -> int:
-        count, at = number(value, at)
-        self.named.append(count)
-        if count == 0:
-            return at
-        step = (value[at] >> 1) + 1
-        block = value[at : at + count * step]
-        if block[::step] == value[at : at + 1] * count and not value[at] & 129:
-            # Names of the same length, as numbered ones are.
-            self.names += [block[begin : begin + step - 1] for begin in range(1, len(block), step)]
-            at += count * step
-        else:
-            at = self._name_by_name(value, at, count)
-        if count < 0 or value[at]:  # another block of them
+    def _names(self, value: bytes, at: int, count: int) -> int:
+        size, step = value[at], (value[at] >> 1) + 1
+        end = at + count * step
+        if size & 129 or value[at:end:step].count(size) != count:
+            names, end = _name_by_name(value, at, count)
+        else:  # of the same length, as numbered ones are
+            names = unpack_from(f"x{step - 1}s" * count, value, at)
+        self.names += map(self.places.__getitem__, names)
+        return end
+
+
+def _name_by_name(value: bytes, at: int, count: int) -> tuple[Sequence[bytes], int]:
+    names = list[bytes]()
+    for _ in range(count):
+        size = value[at]
+        at += 1
+        if size & 129:  # 64 bytes or more, or negative
+            size, at = number(value, at - 1)
+            size *= 2
+        end = at + (size >> 1)
+        if end < at:
             raise _Odd
-        return at + 1
-
-    def _name_by_name(self, value: bytes, at: int, count: int) -> int:
-        add = self.names.append
-        for _ in range(count):
-            size = value[at]
-            at += 1
-            if size & 129:  # 64 bytes or more, or negative
-                size, at = number(value, at - 1)
-                size *= 2
-            end = at + (size >> 1)
-            if end < at:
-                raise _Odd
-            add(value[at:end])
-            at = end
-        return at
-
-
-class _Numbers:
-    """All numbers of all tails. A 0 stands before each of them."""
-
-    def __init__(self, tails: Sequence[bytes]) -> None:
-        self.bytes = np.frombuffer(b"\0" + b"\0".join(tails), dtype=np.uint8)
-        self.ends = np.flatnonzero(self.bytes < 128)
-        last = self.bytes[self.ends]  # each number's last byte
-        self.last = last.tobytes()
-        self.values = self._read(last)
-        size = np.array([len(tail) for tail in tails], dtype=np.int64)
-        self.stops = np.cumsum(size + 1) - 1  # the last byte of each tail
-        self.firsts: list[int] = np.searchsorted(self.ends, self.stops - size + 1).tolist()
-
-    def _read(self, last: np.ndarray) -> Ints:
-        found, sizes, size = last.astype(np.int64), np.diff(self.ends, prepend=-1), 1
-        longer = np.flatnonzero(sizes > size)
-        while len(longer):
-            if size == LONGEST:
-                raise _Odd
-            found[longer] = found[longer] << 7 | self.bytes[self.ends[longer] - size] & 127
-            size += 1
-            longer = longer[sizes[longer] > size]
-        return (found >> 1) ^ -(found & 1)
+        names.append(value[at:end])
+        at = end
+    return names, at
 
 
 class _Arrays:
-    """Where the arrays that are not empty lie."""
+    """Where each report's arrays lie; matrices of shape (arrays, reports)."""
 
-    def __init__(self) -> None:
-        self.begins: list[int] = []  # the first number of each
-        self.which = bytearray()  # and its row in the table
-        self.found: list[int] = []  # how many of them each report has
-        self.behind: list[int] = []  # the number behind a report's last one
-
-    def walk(self, last: bytes, at: int, rows: int) -> None:
-        """Go through a report's arrays by their lengths."""
-        begin, which, before = self.begins.append, self.which.append, len(self.begins)
-        if rows:
-            begin(at)
-            which(0)
-            at += rows + 1
-            if not last[at]:  # rows without users
-                raise _Odd
-        for array in range(1, ARRAYS):
-            if last[at]:
-                begin(at + 1)
-                which(array)
-                at += rows + 2
-            else:
-                at += 1
-        self.found.append(len(self.begins) - before)
-        self.behind.append(at)
-        if not rows and self.found[-1]:
+    def __init__(self, numbers: _Numbers, blocks: Sequence[int]) -> None:
+        values, at = numbers.values, numbers.firsts
+        self.rows = values[at]
+        begins, lengths = [], []
+        for _ in ARRAYS:
+            length = values[at]
+            begins.append(at)
+            lengths.append(length)
+            at = at + np.where(length, self.rows + 2, 1)
+        self.begins, length = np.array(begins), np.array(lengths)  # at the length of each
+        self.filled: Bools = length != 0
+        # Behind an array's numbers comes a 0, or else another block of them.
+        behind = values[self.begins + (self.rows + 1) * self.filled]
+        if (self.rows < 0).any() or (length != self.rows * self.filled).any() or behind.any():
             raise _Odd
+        if (self.filled[0] != self.filled[1]).any():  # rows without users
+            raise _Odd
+        ends = numbers.ends[at]
+        if (ends > numbers.stops).any() or (ends + values[at] != numbers.stops + blocks).any():
+            raise _Odd
+
+    def columns(self, values: Ints) -> dict[str, Ints]:
+        """The arrays that are not empty in all reports, by name."""
+        before = self.rows.cumsum() - self.rows
+        order, found = np.arange(before[-1] + self.rows[-1]), dict[str, Ints]()
+        # Where a report's array is empty, another one's numbers are taken first.
+        begins = np.where(self.filled, self.begins, self.begins[0]) + 1 - before
+        for name, begin, filled in zip(ARRAYS, begins, self.filled, strict=True):
+            if filled.any():
+                column = values[begin.repeat(self.rows) + order]
+                if not filled.all():
+                    column *= filled.repeat(self.rows)
+                found[name] = column
+        return found
 
 
 def read_sheet(pool: str, messages: Sequence[Message]) -> Sheet | None:
     """The reports of a pool in its messages; None when one of them has to be read alone."""
-    head, name, reader = head_of(UsageReport), pool.encode(), _Reader()
     try:
-        for message in messages:
-            value = message.value
-            if value is None or not value.startswith(head):
-                return None
-            size, at = number(value, len(head))
-            if value[at : at + size] != name:
-                return None
-            reader.add(message.append_ms, value, at + size)
-        return _sheet(reader)
+        return _sheet(pool.encode(), messages)
     except (_Odd, IndexError, ValueError):
         return None
 
 
-def _sheet(reader: _Reader) -> Sheet:
-    rows = [heading.rows for heading in reader.headings]
-    table = _table(_Numbers(reader.tails), rows, reader.blocks)
-    whose, columns = table[:2], table[2:]
-    named = np.array(reader.named, dtype=np.int64)
-    if ((whose < 0) | (whose >= np.repeat(named, rows))).any():
-        raise _Odd
-    if ((columns < LOWEST) | (columns > HIGHEST)).any():
-        raise _Odd
-    places = {name: place for place, name in enumerate(dict.fromkeys(reader.names))}
-    of_name = np.array([*map(places.__getitem__, reader.names)], dtype=np.int64)
-    filled = [bool(column.any()) for column in columns]
+def _sheet(pool: bytes, messages: Sequence[Message]) -> Sheet:
+    values = [message.value or b"" for message in messages]
+    gateways, ends = _gateways(_front(pool, values[0]), values)
+    (sequence, applied, closing, more, age_ms, named), at = _headings(values, ends)
+    reader = _Reader()
+    for value, begin, count in zip(values, at.tolist(), named.tolist(), strict=True):
+        reader.add(value, begin, count)
+    numbers = _Numbers(reader.tails)
+    arrays = _Arrays(numbers, reader.blocks)
+    columns = arrays.columns(numbers.values)
+    tenant, user = (columns.pop(name, NO_ROWS) for name in ("tenant", "user"))
+    _check(tenant, user, named.repeat(arrays.rows), columns)
+    first_name = named.cumsum() - named
+    append_ms = [message.append_ms for message in messages]
+    lists = (column.tolist() for column in (sequence, applied, closing != 0, more != 0, age_ms))
     return Sheet(
-        headings=reader.headings,
-        begins=[*accumulate(rows, initial=0)],
-        names=[name.decode() for name in places],
-        tenant=of_name[whose[0] + np.repeat(np.cumsum(named) - named, rows)],
-        table=columns,
-        filled=filled,
+        headings=[*map(Heading, append_ms, gateways, *lists)],
+        begins=[0, *arrays.rows.cumsum().tolist()],
+        names=[name.decode() for name in reader.places],
+        tenant=np.array(reader.names, dtype=np.int64)[tenant + first_name.repeat(arrays.rows)],
+        columns=columns,
     )
 
 
-def _table(numbers: _Numbers, rows: Sequence[int], blocks: Sequence[int]) -> Ints:
-    """All arrays as rows of one table, those of the tenants and users first."""
-    arrays, total = _Arrays(), sum(rows)
-    for first, of_report in zip(numbers.firsts, rows, strict=True):
-        arrays.walk(numbers.last, first, of_report)
-    begin, behind = (np.array(each, dtype=np.int64) for each in (arrays.begins, arrays.behind))
-    begins_at = np.cumsum(rows) - rows  # a report's first row
-    count, before = np.repeat([rows, begins_at], arrays.found, axis=1)
-    place = np.frombuffer(arrays.which, dtype=np.uint8) * np.int64(total) + before
-    values, told = numbers.values, numbers.values[begin - 1]
-    # The first array's length was read before, and anything may stand in front of it.
-    told[place < total] = count[place < total]
-    # Behind an array's numbers comes a 0, or else another block of them.
-    if (told != count).any() or values[begin + count].any():
+def _front(pool: bytes, value: bytes) -> bytes:
+    """What each report of the pool begins with, read from one of them."""
+    head = head_of(UsageReport)
+    size, at = number(value, len(head))
+    if not value.startswith(head) or value[at : at + size] != pool:
         raise _Odd
-    if (numbers.ends[behind] + values[behind] != numbers.stops + blocks).any():
+    return value[: at + size]
+
+
+def _gateways(front: bytes, values: Sequence[bytes]) -> tuple[list[str], list[int]]:
+    """The gateways' names, and where they end."""
+    names, ends = list[str](), list[int]()
+    for value in values:
+        if not value.startswith(front):
+            raise _Odd
+        size, at = number(value, len(front))
+        if size < 0:
+            raise _Odd
+        names.append(value[at : at + size].decode())
+        ends.append(at + size)
+    return names, ends
+
+
+def _headings(values: Sequence[bytes], begins: Sequence[int]) -> tuple[Ints, Ints]:
+    """The numbers behind the gateways' names, (HEADING, reports), and where they end."""
+    most = HEADING * LONGEST
+    parts = [value[begin : begin + most] for value, begin in zip(values, begins, strict=True)]
+    numbers = _Numbers(parts)
+    place = numbers.firsts + np.arange(HEADING)[:, None]
+    heading, ends = numbers.values[place], numbers.ends[place]
+    if (ends[-1] > numbers.stops).any() or (ends[3] - ends[1] != 2).any():  # flags have a byte each
         raise _Odd
-    upto = np.cumsum(count)
-    source = np.arange(int(count.sum())) + np.repeat(begin - (upto - count), count)
-    table = np.zeros((ARRAYS, total), dtype=np.int64)
-    table.reshape(-1)[source + np.repeat(place - begin, count)] = values[source]
-    return table
+    if ((heading < LEAST) | (heading > MOST)).any():
+        raise _Odd
+    return heading, begins + ends[-1] + 1 - numbers.begins
+
+
+def _check(tenant: Ints, user: Ints, named: Ints, columns: Mapping[str, Ints]) -> None:
+    """Raises `_Odd` unless each row is within its bounds."""
+    for whose in (tenant, user):
+        if (whose < 0).any() or (whose >= named).any():
+            raise _Odd
+    for name, column in columns.items():
+        lowest, highest = BOUNDS[name]
+        if not lowest <= column.min() <= column.max() <= highest:
+            raise _Odd

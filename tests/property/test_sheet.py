@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from tests.pools import START, pool_with, spec, tenant
 from tokenweir.core.fold import COLUMNS
 from tokenweir.core.pool import Pool
-from tokenweir.core.sheet import fold_sheet
+from tokenweir.core.sheet import Sheet, fold_placed, place
 from tokenweir.core.step import advance, fold
 from tokenweir.errors import BadRecord
 from tokenweir.records.usage import RequestsBlock, Totals, UsageReport
@@ -55,16 +56,16 @@ def report(dice: random.Random, gateway: str, sequence: int) -> UsageReport:
 
 def run(dice: random.Random, wrong: float) -> list[Message]:
     """Reports of three gateways within a second; some come twice, some are not what they were."""
-    found, sequence = list[Message](), dict.fromkeys("abc", 0)
-    for place in range(dice.randint(1, 12)):
+    found, sequence = list[Message](), dict.fromkeys("abc", 1)
+    for number in range(dice.randint(1, 12)):
         gateway = dice.choice("abc")
         sequence[gateway] += dice.choice((0, 1, 1, 1, 3))
         value = bytearray(encode(report(dice, gateway, sequence[gateway])))
         if dice.random() < wrong:
             value[dice.randrange(len(value))] = dice.choice((0, 1, 2, 127, 128, 255))
         value = value[: -dice.randint(1, 9)] if dice.random() < wrong / 4 else value
-        at_ms = START + 40 * place + dice.randrange(40)
-        found.append(Message(place, at_ms, b"chat", bytes(value)))
+        at_ms = START + 40 * number + dice.randrange(40)
+        found.append(Message(number, at_ms, b"chat", bytes(value)))
     return found
 
 
@@ -98,6 +99,10 @@ def fold_each(found: Pool, messages: Sequence[Message]) -> int:
     return useless
 
 
+def fold_at_once(found: Pool, sheet: Sheet) -> bool:
+    return fold_placed(found, place(found, sheet), 0, len(sheet.headings))
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_reports_in_one_table_are_the_same_as_one_after_the_other(seed: int) -> None:
     dice = random.Random(seed)
@@ -114,12 +119,13 @@ def test_reports_in_one_table_are_the_same_as_one_after_the_other(seed: int) -> 
     at = 0
     for each in filter(None, reports):
         rows, totals = len(each.totals.tenant), each.totals
-        for name, column in zip(COLUMNS, sheet.table[:, at : at + rows], strict=True):
-            assert column.tolist() == list(getattr(totals, name) or [0] * rows)
+        for name in COLUMNS:
+            column = sheet.columns.get(name, np.zeros_like(sheet.tenant))
+            assert column[at : at + rows].tolist() == list(getattr(totals, name) or [0] * rows)
         found = [names[place] for place in sheet.tenant[at : at + rows].tolist()]
         assert found == [totals.names[place] for place in totals.tenant]
         at += rows
-    if fold_sheet(together, sheet):
+    if fold_at_once(together, sheet):
         assert not useless
         assert to_rows(together) == to_rows(single)
     else:
@@ -133,11 +139,12 @@ def test_a_table_in_parts_is_the_same_as_whole(seed: int) -> None:
     messages = run(dice, 0)
     whole, in_parts = pool(), pool()
     sheet = read_sheet("chat", messages)
-    if sheet is None or not fold_sheet(whole, sheet):
+    if sheet is None or not fold_at_once(whole, sheet):
         return
     cuts = {0, *(dice.randrange(len(messages)) for _ in range(2)), len(messages)}
+    placed = place(in_parts, sheet)
     for begin, end in pairwise(sorted(cuts)):
-        assert fold_sheet(in_parts, sheet.part(begin, end))
+        assert fold_placed(in_parts, placed, begin, end)
     assert to_rows(in_parts) == to_rows(whole)
 
 

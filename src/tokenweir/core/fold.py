@@ -214,7 +214,8 @@ def hear(
 
 def _rows(pool: Pool, tenants: Ints, table: Ints, cut_ms: int) -> _Rows:
     event_ms = np.minimum(cut_ms - table[PLACE["age_ms"]], pool.clock_ms)
-    return _Rows(tenants, table, charged_by(pool, table), event_ms, is_recent(pool, event_ms))
+    charged = charged_by(pool, *table[TOKENS])
+    return _Rows(tenants, table, charged, event_ms, is_recent(pool, event_ms))
 
 
 def _count(pool: Pool, gateway: Gateway, rows: _Rows) -> None:
@@ -264,11 +265,10 @@ def _count_quotas(pool: Pool, report: UsageReport, rows: _Rows, cut_ms: int, hea
     )
 
 
-def charged_by(pool: Pool, table: Ints) -> Ints:
-    """The charged tokens of each row of a table."""
+def charged_by(pool: Pool, uncached: Ints, cached: Ints, out: Ints) -> Ints:
+    """The charged tokens of each row, by what it has of each kind."""
     weights = pool.spec.token_weights if pool.spec else None
     by_kind = (weights.uncached, weights.cached, weights.out) if weights else UNWEIGHTED
-    uncached, cached, out = table[TOKENS]
     if by_kind == UNWEIGHTED:
         charged: Ints = uncached + cached + out
     else:

@@ -1,19 +1,19 @@
 """Many reports of one pool in one table, folded at once: the same as one after the other.
 
-NumPy's calls cost more than the few rows of a report. So reports between two decisions are counted
-together; what a report says of its gateway is still taken up in the order of the log.
+NumPy's calls cost more than the few rows of a report. So what rows mean is found out for all that
+were read at once, and reports between two decisions are counted together; what a report says of its
+gateway is still taken up in the order of the log.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from tokenweir.core.fold import (
     COLUMNS,
-    MOST_AGE_MS,
-    PLACE,
+    TOKENS,
     charged_by,
     gateway_of,
     hear,
@@ -21,27 +21,24 @@ from tokenweir.core.fold import (
     last_sequence,
 )
 from tokenweir.core.pool import COUNTERS, GAUGES, Gateway, Pool
-from tokenweir.core.terms import Ints
+from tokenweir.core.terms import Ints, Terms
 from tokenweir.core.window import add_tokens
 
-COUNTED = [(COUNTERS.index(name), PLACE[name]) for name in COUNTERS if name in PLACE]
-CHARGED = COUNTERS.index("charged")
-FIRST_GAUGE = len(COLUMNS) - len(GAUGES)
-REFUSED_TOKENS = PLACE["refused_tokens"]
-# What the tally takes note of, by column.
+# What the tally takes note of, by counter.
 TALLIED = [
-    (name, PLACE[column])
-    for name, column in (
+    (name, COUNTERS.index(counter))
+    for name, counter in (
         ("refused", "refused"),
         ("waits", "wait_ms"),
         ("ended", "requests"),
         ("failed", "errors"),
     )
 ]
+Rows = slice | Ints  # which rows of a sheet
 
 
 class Heading(NamedTuple):
-    """What a report says besides its rows, and when it came."""
+    """What a report says besides its rows, each within its bounds, and when it came."""
 
     append_ms: int
     gateway: str
@@ -50,7 +47,6 @@ class Heading(NamedTuple):
     closing: bool
     more: bool
     age_ms: int
-    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,95 +57,112 @@ class Sheet:
     begins: Sequence[int]  # each report's first row, and where the last one's end
     names: Sequence[str]  # of all reports, each once
     tenant: Ints  # (rows,): place in `names`
-    table: Ints  # (columns, rows), in the order of `fold.COLUMNS`
-    filled: Sequence[bool]  # (columns,): which are not all 0; those of a part may be
+    columns: Mapping[str, Ints]  # (rows,), of `fold.COLUMNS`: those that are not all 0
 
-    def part(self, begin: int, end: int) -> "Sheet":
-        """The reports from one up to another."""
-        first, last = self.begins[begin], self.begins[end]
-        return Sheet(
-            self.headings[begin:end],
-            [row - first for row in self.begins[begin : end + 1]],
-            self.names,
-            self.tenant[first:last],
-            self.table[:, first:last],
-            self.filled,
-        )
+
+class Part(NamedTuple):
+    """The reports of a sheet from one up to another."""
+
+    sheet: Sheet
+    begin: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """The rows that count; arrays of shape (rows,)."""
+class Placed:
+    """A sheet as a pool with these terms counts it; arrays of shape (rows,)."""
 
-    tenant: Ints
-    table: Ints  # (columns, rows)
-    filled: Sequence[bool]  # (columns,)
-    page: Ints  # whose report's
-    gateway: Ints  # place in the gateways of this sheet
+    sheet: Sheet
+    terms: Terms
+    tenant: Ints  # place in the terms
     event_ms: Ints
+    charged: Ints
+    gateways: Sequence[int]  # of each report: its number among those of the sheet
+    by_gateway: Ints  # place in a matrix (gateways, tenants)
+    by_report: Ints  # place of the first gauge in one of (reports, gauges, tenants)
+    counters: Sequence[tuple[int, Ints]]  # by the place in COUNTERS: those that are not all 0
+    gauges: Sequence[tuple[int, Ints]]  # the same in GAUGES
 
 
-def fold_sheet(pool: Pool, sheet: Sheet) -> bool:
-    """Move the pool's time to each report and count it; none may reach a boundary or a new second.
+def place(pool: Pool, sheet: Sheet) -> Placed:
+    """What is the same for all parts of a sheet, as long as the pool's terms are the same ones.
 
-    False, with the pool unchanged, when one of them has to be looked at alone.
+    A spec with other weights brings other terms.
     """
-    if pool.quotas.accounts.keys or not _is_sound(pool, sheet):
+    tenants, columns = len(pool.terms.names), sheet.columns
+    tenant = pool.terms.find(sheet.names)[sheet.tenant]
+    numbers = dict[str, int]()
+    gateways = [numbers.setdefault(each.gateway, len(numbers)) for each in sheet.headings]
+    cut_ms = [each.append_ms - each.age_ms for each in sheet.headings]
+    of_report = np.array([range(len(gateways)), gateways, cut_ms], dtype=np.int64)
+    report, gateway, cut = of_report.repeat(np.diff(sheet.begins), axis=1)
+    nothing = np.zeros_like(tenant)
+    charged = charged_by(pool, *(columns.get(name, nothing) for name in COLUMNS[TOKENS]))
+    counted = {**columns, "charged": charged}
+    return Placed(
+        sheet=sheet,
+        terms=pool.terms,
+        tenant=tenant,
+        event_ms=cut - columns.get("age_ms", nothing),
+        charged=charged,
+        gateways=gateways,
+        by_gateway=gateway * tenants + tenant,
+        by_report=report * (len(GAUGES) * tenants) + tenant,
+        counters=[(row, counted[name]) for row, name in enumerate(COUNTERS) if name in counted],
+        gauges=[(row, columns[name]) for row, name in enumerate(GAUGES) if name in columns],
+    )
+
+
+def fold_placed(pool: Pool, placed: Placed, begin: int, end: int) -> bool:
+    """Move the pool's time to each report of a part and count it, after `place`.
+
+    None may reach a boundary or a new second. False, with the pool unchanged, when one of them has
+    to be looked at alone.
+    """
+    headings = placed.sheet.headings[begin:end]
+    if pool.quotas.accounts.keys or max(each.applied for each in headings) > pool.boundary_ms:
         return False
-    gateways, places, clocks = list[Gateway](), dict[str, int](), list[int]()
-    pages = [-1] * len(sheet.headings)  # the gateway of each report that counts
-    for number, heading in enumerate(sheet.headings):
-        pool.clock_ms = max(pool.clock_ms, heading.append_ms)
-        clocks.append(pool.clock_ms)
-        _, name, sequence, applied, closing, *_ = heading
-        last = last_sequence(pool, name)
-        if sequence > last:
-            gateway = gateway_of(pool, name)
-            hear(pool, gateway, sequence, last, applied, closing=closing)
-            pages[number] = places.setdefault(name, len(places))
-            if pages[number] == len(gateways):
-                gateways.append(gateway)
-    rows = _rows(pool, sheet, pages, clocks)
-    _gauge(pool, sheet, rows, pages, gateways)
-    _count(pool, rows, gateways)
+    heard = dict[int, Gateway]()  # by the number of a report that counts
+    for number, heading in enumerate(headings, begin):
+        gateway = _hear(pool, heading)
+        if gateway is not None:
+            heard[number] = gateway
+    _gauge(pool, placed, begin, end, heard)
+    _count(pool, placed, _rows(placed.sheet, begin, end, heard), heard)
     return True
 
 
-def _is_sound(pool: Pool, sheet: Sheet) -> bool:
-    newest = pool.boundary_ms
-    for heading in sheet.headings:
-        _, _, sequence, applied, _, _, age_ms, _ = heading
-        if sequence < 1 or not 0 <= applied <= newest or not 0 <= age_ms <= MOST_AGE_MS:
-            return False
-    return True
+def _hear(pool: Pool, heading: Heading) -> Gateway | None:
+    """The gateway of a report; None for a repeat, which counts nothing."""
+    append_ms, name, sequence, applied, closing, _, _ = heading
+    pool.clock_ms = max(pool.clock_ms, append_ms)
+    last = last_sequence(pool, name)
+    if sequence <= last:
+        return None
+    gateway = gateway_of(pool, name)
+    hear(pool, gateway, sequence, last, applied, closing=closing)
+    return gateway
 
 
-def _rows(pool: Pool, sheet: Sheet, pages: Sequence[int], clocks: Sequence[int]) -> _Rows:
-    count = [heading.rows for heading in sheet.headings]
-    cut_ms = [heading.append_ms - heading.age_ms for heading in sheet.headings]
-    of_page = np.array([range(len(pages)), pages, cut_ms, clocks], dtype=np.int64)
-    page, gateway, cut, clock = np.repeat(of_page, count, axis=1)
-    tenant, table = pool.terms.find(sheet.names)[sheet.tenant], sheet.table
-    if min(pages) < 0:  # repeats count nothing
-        kept = gateway >= 0
-        tenant, table, page, gateway = tenant[kept], table[:, kept], page[kept], gateway[kept]
-        cut, clock = cut[kept], clock[kept]
-    event_ms = np.minimum(cut - table[PLACE["age_ms"]], clock)
-    return _Rows(tenant, table, sheet.filled, page, gateway, event_ms)
+def _rows(sheet: Sheet, begin: int, end: int, heard: Mapping[int, Gateway]) -> Rows:
+    """The rows of the reports that count."""
+    begins = sheet.begins
+    if len(heard) == end - begin:
+        return slice(begins[begin], begins[end])
+    rows = [row for number in heard for row in range(begins[number], begins[number + 1])]
+    return np.array(rows, dtype=np.int64)
 
 
-def _gauge(
-    pool: Pool, sheet: Sheet, rows: _Rows, pages: Sequence[int], gateways: Sequence[Gateway]
-) -> None:
+def _gauge(pool: Pool, placed: Placed, begin: int, end: int, heard: Mapping[int, Gateway]) -> None:
     """Gauges are whole in each complete report, which may come in parts (R2)."""
-    tenants = len(pool.terms.names)
-    gauges = np.zeros((len(pages), len(GAUGES), tenants), dtype=np.int64)
-    flat, place = gauges.reshape(-1), rows.page * (len(GAUGES) * tenants) + rows.tenant
-    for row in range(len(GAUGES)):
-        _add(flat, place + row * tenants, rows, FIRST_GAUGE + row)
-    for number, heading in enumerate(sheet.headings):
-        if pages[number] >= 0:
-            _show(gateways[pages[number]], gauges[number], heading.more)
+    tenants, sheet = len(pool.terms.names), placed.sheet
+    gauges = np.zeros((end - begin, len(GAUGES), tenants), dtype=np.int64)
+    rows = slice(sheet.begins[begin], sheet.begins[end])
+    places = placed.by_report[rows] - begin * len(GAUGES) * tenants
+    for gauge, column in placed.gauges:
+        np.add.at(gauges.reshape(-1)[gauge * tenants :], places, column[rows])
+    for number, gateway in heard.items():
+        _show(gateway, gauges[number - begin], sheet.headings[number].more)
 
 
 def _show(gateway: Gateway, gauges: Ints, more: bool) -> None:
@@ -159,33 +172,39 @@ def _show(gateway: Gateway, gauges: Ints, more: bool) -> None:
         gateway.gauges, gateway.filling = gateway.filling, gateway.gauges
 
 
-def _count(pool: Pool, rows: _Rows, gateways: Sequence[Gateway]) -> None:
-    cost = charged_by(pool, rows.table)
-    tenants = len(pool.terms.names)
-    added = np.zeros((len(COUNTERS), tenants), dtype=np.int64)
-    for counter, column in COUNTED:
-        _add(added[counter], rows.tenant, rows, column)
-    np.add.at(added[CHARGED], rows.tenant, cost)
+def _count(pool: Pool, placed: Placed, rows: Rows, heard: Mapping[int, Gateway]) -> None:
+    event_ms = placed.event_ms[rows]
+    added = _added(placed, rows)
     pool.totals += added.T
-    add_tokens(pool.window, rows.tenant, rows.event_ms, cost)
-    late = ~is_recent(pool, rows.event_ms)
-    if late.any():  # no demand of this interval
-        table = np.where(late, 0, rows.table)
-        cost, rows = np.where(late, 0, cost), replace(rows, table=table)
-        added[:] = 0
-        for counter, column in COUNTED:
-            _add(added[counter], rows.tenant, rows, column)
-    for name, column in TALLIED:
-        getattr(pool.tally, name)[:] += added[COUNTERS.index(COLUMNS[column])]
-    spent = np.zeros((2, len(gateways), tenants), dtype=np.int64)
-    place = rows.gateway * tenants + rows.tenant
-    np.add.at(spent[0].reshape(-1), place, np.maximum(cost, 0))
-    _add(spent[1].reshape(-1), place, rows, REFUSED_TOKENS)
-    for gateway, used, refused in zip(gateways, *spent, strict=True):
-        gateway.spent += used
-        gateway.refused += refused
+    add_tokens(pool.window, placed.tenant[rows], event_ms, placed.charged[rows])
+    recent = is_recent(pool, event_ms)
+    if not recent.all():  # no demand of this interval
+        rows = np.arange(len(placed.tenant))[rows][recent]
+        added = _added(placed, rows)
+    for name, counter in TALLIED:
+        sums: Ints = getattr(pool.tally, name)
+        sums += added[counter]
+    gateways = {placed.gateways[number]: gateway for number, gateway in heard.items()}
+    spent = _by_gateway(placed, rows, np.maximum(placed.charged[rows], 0))
+    for number, gateway in gateways.items():
+        gateway.spent += spent[number]
+    if "refused_tokens" in placed.sheet.columns:
+        refused = _by_gateway(placed, rows, placed.sheet.columns["refused_tokens"][rows])
+        for number, gateway in gateways.items():
+            gateway.refused += refused[number]
 
 
-def _add(sums: Ints, places: Ints, rows: _Rows, column: int) -> None:
-    if rows.filled[column]:
-        np.add.at(sums, places, rows.table[column])
+def _added(placed: Placed, rows: Rows) -> Ints:
+    """The sums of the counters by tenant."""
+    added = np.zeros((len(COUNTERS), len(placed.terms.names)), dtype=np.int64)
+    tenant = placed.tenant[rows]
+    for counter, column in placed.counters:
+        np.add.at(added[counter], tenant, column[rows])
+    return added
+
+
+def _by_gateway(placed: Placed, rows: Rows, tokens: Ints) -> Ints:
+    """The sums of a column by gateway and tenant."""
+    sums = np.zeros((max(placed.gateways) + 1, len(placed.terms.names)), dtype=np.int64)
+    np.add.at(sums.reshape(-1), placed.by_gateway[rows], tokens)
+    return sums

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tokenweir.core.pool import Pool
-from tokenweir.core.sheet import Sheet, fold_sheet
+from tokenweir.core.sheet import Part, Placed, Sheet, fold_placed, place
 from tokenweir.core.step import Decided, UsageRecord, advance, fold
 from tokenweir.errors import BadRecord, TokenweirError
 from tokenweir.records.journal import JournalEntry
@@ -61,6 +61,7 @@ class PoolFold:
         self.partition, self.partitions = log.partition, log.partitions
         self.key = pool_key(pool.name)
         self._is_home = _is_home(pool.name, log.partition, log.partitions)
+        self._placed: Placed | None = None  # the sheet of the newest part
 
     def take(self, message: Message) -> Step | None:
         """Fold a message; None when it does not count. Raises `Unfoldable`."""
@@ -122,15 +123,22 @@ class PoolFold:
         """What these reports say; None when one of them has to be read alone."""
         return read_sheet(self.pool.name, reports) if len(reports) > 1 else None
 
-    def fold_sheet(self, sheet: Sheet) -> bool:
+    def fold_part(self, part: Part) -> bool:
         """Fold reports within reach of the first, after `advance` to it; False: one by one.
 
         Raises `HalfFolded`.
         """
+        sheet, begin, end = part
         try:
-            return fold_sheet(self.pool, sheet)
+            return fold_placed(self.pool, self._place(sheet), begin, end)
         except Exception as error:  # whatever it is, the live side makes a letter of one of them
             raise HalfFolded(f"{type(error).__name__}: {error}") from error
+
+    def _place(self, sheet: Sheet) -> Placed:
+        placed = self._placed
+        if placed is None or placed.sheet is not sheet or placed.terms is not self.pool.terms:
+            placed = self._placed = place(self.pool, sheet)
+        return placed
 
     def _letter(self, message: Message) -> Letter | None:
         letter = self.letters.get(message.offset)

@@ -112,11 +112,11 @@ async def _replay(
 
 async def _take(fold: PoolFold, comparison: Comparison, run: Run) -> int:
     """Fold a run; how many of its messages come before the comparison is over."""
-    if run.sheet is not None:
+    if run.part is not None:
         await _advance(fold, comparison, run.messages[0])
         if comparison.is_over:
             return 0
-        if fold.fold_sheet(run.sheet):
+        if fold.fold_part(run.part):
             return len(run.messages)
     for place, message in enumerate(run.messages):
         await _step(fold, comparison, message)

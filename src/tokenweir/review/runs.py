@@ -7,7 +7,7 @@ boundaries lie between them, and folded as many at once as reach none.
 from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from typing import NamedTuple
 
-from tokenweir.core.sheet import Sheet
+from tokenweir.core.sheet import Part
 from tokenweir.review.fold import PoolFold
 from tokenweir.review.span import Span
 from tokenweir.usage_log import Message
@@ -17,7 +17,7 @@ class Run(NamedTuple):
     """Messages, and what they say as reports of the pool; None: they are folded one by one."""
 
     messages: Sequence[Message]
-    sheet: Sheet | None
+    part: Part | None
 
 
 async def runs(fold: PoolFold, span: Span, messages: AsyncIterable[Message]) -> AsyncIterator[Run]:
@@ -29,8 +29,13 @@ async def runs(fold: PoolFold, span: Span, messages: AsyncIterable[Message]) -> 
             while end < len(ahead) and ahead[end].append_ms < until_ms:
                 end += 1
             run = ahead[begin:end]
-            yield Run(run, fold.sheet(run) if read is None else read.part(begin, end))
+            yield Run(run, _alone(fold, run) if read is None else Part(read, begin, end))
             begin = end
+
+
+def _alone(fold: PoolFold, run: Sequence[Message]) -> Part | None:
+    sheet = fold.sheet(run)
+    return None if sheet is None else Part(sheet, 0, len(run))
 
 
 async def _ahead(

@@ -74,7 +74,7 @@ async def test_a_run_reaches_a_boundary_with_its_first_message_only() -> None:
     fold = PoolFold(new_pool("chat"), made, {})
     found, together = list[Message](), 0
     async for run in runs(fold, Span(), told(log)):
-        together += run.sheet is not None
+        together += run.part is not None
         for message in run.messages:
             before_ms = fold.pool.boundary_ms
             fold.take(message)
