@@ -40,16 +40,16 @@ def given(gateways: Sequence[Gateway], tenants: int, at_ms: int) -> Given:
     the latest expiry of the floors.
     """
     issued = [gateway.issued or [_nothing(tenants, 0)] for gateway in gateways]
-    # As many of each: to have the newest twice changes no maximum.
-    length = max(map(len, issued))
-    even = [issue for own in issued for issue in (*own, *own[-1:] * (length - len(own)))]
-    parts = np.concatenate([issue.leased for issue in even])
-    most = parts.reshape(len(issued), length, 2, tenants + 1).max(axis=1)
-    rates, floors = np.ascontiguousarray(most.swapaxes(0, 1))
-    if all(at_ms < min(issue.expires_ms, issue.floor_expires_ms) for issue in even):
+    most = np.concatenate([own[0].leased for own in issued])
+    for age in range(1, max(map(len, issued))):
+        # To have the newest twice changes no maximum.
+        more = [own[min(age, len(own) - 1)].leased for own in issued]
+        np.maximum(most, np.concatenate(more), out=most)
+    rates, floors = most.reshape(len(issued), 2, tenants + 1).swapaxes(0, 1)
+    if all(at_ms < min(own[-1].expires_ms, own[-1].floor_expires_ms) for own in issued):
         return Given(rates, floors)  # floors are part of their rates
-    ends = np.array([(issue.expires_ms, issue.floor_expires_ms) for issue in even], dtype=np.int64)
-    leased, lasts = (at_ms < ends.reshape(len(issued), length, 2).max(axis=1)).T[:, :, None]
+    leased = [[at_ms < max(issue.expires_ms for issue in own)] for own in issued]
+    lasts = [[at_ms < max(issue.floor_expires_ms for issue in own)] for own in issued]
     floors = floors * lasts
     return Given(np.maximum(rates * leased, floors), floors)
 
@@ -76,14 +76,16 @@ def confirm(gateway: Gateway, applied_ms: int) -> None:
         gateway.issued = [issue for issue in gateway.issued if issue.at_ms >= gateway.applied_ms]
 
 
-def restated(gateway: Gateway, at_ms: int) -> Issue:
+def restate(gateway: Gateway, at_ms: int) -> Issue:
     """The newest leases again with their old expiry: a way back for who obeys too old a decision.
 
-    Without it the gateway would wait for a decision whose parts are never published (L9).
+    Without it the gateway would wait for a decision whose parts are never published (L9). What is
+    issued again binds in the other's place.
     """
-    if gateway.issued:
-        return gateway.issued[-1]._replace(at_ms=at_ms)
-    return _nothing(gateway.tenants, at_ms)
+    last = gateway.issued[-1] if gateway.issued else _nothing(gateway.tenants, at_ms)
+    again = last._replace(at_ms=at_ms)
+    gateway.issued[-1:] = [again]
+    return again
 
 
 def _nothing(tenants: int, at_ms: int) -> Issue:
@@ -97,9 +99,7 @@ def remember(gateway: Gateway, issue: Issue) -> None:
     That one stands for the larger of each two figures, so at most too much counts as given.
     """
     issued = gateway.issued
-    if issued and issued[-1].leased is issue.leased:  # restated: it binds in the other's place
-        issued.pop()
-    elif not any(issue.at_ms < last.expires_ms for last in issued):
+    if issued and issued[-1].expires_ms <= issue.at_ms:
         issued[:] = _lasting(issued, issue.at_ms)
     issued.append(issue)
     if len(issued) > MOST_ISSUES:
@@ -116,11 +116,13 @@ def remember(gateway: Gateway, issue: Issue) -> None:
 
 
 def _lasting(issued: Sequence[Issue], at_ms: int) -> list[Issue]:
-    """What still binds of issues that ended before a new one: it does not begin again with it.
+    """What still binds of issues before a new one: what has ended does not begin again with it.
 
     What began under them may run still, and later than the newest report: so limits of sequences
     and KV bytes bind until the gateway obeys newer ones.
     """
-    if at_ms < max((issue.floor_expires_ms for issue in issued), default=0):
+    if any(at_ms < issue.expires_ms for issue in issued):
+        return [*issued]
+    if any(at_ms < issue.floor_expires_ms for issue in issued):
         return [issue._replace(leased=issue.leased[[1, 1]]) for issue in issued]  # floors alone
     return [issue._replace(leased=np.zeros_like(issue.leased)) for issue in issued]

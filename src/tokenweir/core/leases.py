@@ -6,10 +6,11 @@ leases like any other (L8).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
-from tokenweir.core.issued import given, newest, remember, renewable, restated
+from tokenweir.core.issued import given, newest, remember, renewable, restate
 from tokenweir.core.occupancy import Occupancy, by_class, limits
 from tokenweir.core.occupancy import held as occupancy_held
 from tokenweir.core.pool import Gateway, Issue, Pool, stacked
@@ -72,9 +73,9 @@ def lease(
 
 def _wanted(gateways: Sequence[Gateway], live: Sequence[bool], most: Ints) -> Ints:
     """The grants, split by demand over the live gateways, and the pots in equal parts."""
-    demand = [gateway.demand for gateway, is_live in zip(gateways, live, strict=True) if is_live]
-    keys = np.ones((len(demand), len(most)), dtype=np.int64)
-    keys[:, :-1] = stacked(demand, len(most) - 1)
+    demand = [gateway.demand for gateway in compress(gateways, live)]
+    keys = np.empty((len(demand), len(most)), dtype=np.int64)
+    keys[:, :-1], keys[:, -1] = stacked(demand, len(most) - 1), 1
     parts = split(most, keys)
     if all(live):
         return parts
@@ -93,17 +94,15 @@ def _issue(
 ) -> dict[str, Issue]:
     """What each gateway is sent, of those that reported."""
     issues = {}
-    ends = at_ms + spec.lease_ms, at_ms + spec.floor_ms
-    own = zip(leased.swapaxes(0, 1), occupied.swapaxes(0, 1), strict=True)
-    for gateway, is_live, parts in zip(gateways, live, own, strict=True):
+    expires_ms, floor_expires_ms = at_ms + spec.lease_ms, at_ms + spec.floor_ms
+    parts = zip(gateways, live, leased.swapaxes(0, 1), occupied.swapaxes(0, 1), strict=True)
+    for gateway, is_live, own, places in parts:
         if is_live:
-            issue = Issue(at_ms, *ends, *parts)
+            issue = Issue(at_ms, expires_ms, floor_expires_ms, own, places)
+            remember(gateway, issue)
+            issues[gateway.name] = issue
         elif gateway.reported and not gateway.closed:
-            issue = restated(gateway, at_ms)
-        else:
-            continue
-        issues[gateway.name] = issue
-        remember(gateway, issue)
+            issues[gateway.name] = restate(gateway, at_ms)
     return issues
 
 
@@ -150,7 +149,7 @@ def _occupied(
 
 def _floors(rates: Ints, held: Ints, pool: Pool) -> Ints:
     """The part of each rate that outlives its lease; a tenant's add up to its baseline (L1)."""
-    baseline = np.concatenate((standing(pool.terms).lasting_floor, (0,)))  # the pot has none
+    baseline = standing(pool.terms).lasting_floor
     upto = np.add.accumulate(rates)
     wanted = np.minimum(cut(np.minimum(baseline, upto[-1]), upto), rates)
     floors = np.minimum(wanted, held)

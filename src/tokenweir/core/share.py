@@ -64,7 +64,7 @@ def split(amounts: Ints, keys: Ints) -> Ints:
         return np.zeros_like(keys)
     upto = np.add.accumulate(keys)
     nobody = upto[-1] == 0
-    if amounts[nobody].any():
+    if np.count_nonzero(amounts[nobody]):
         upto[:, nobody] = np.arange(1, len(keys) + 1)[:, None]
     return cut(amounts, upto)
 

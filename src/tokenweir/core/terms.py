@@ -65,7 +65,7 @@ class Standing:
     dedicated_floor: Ints  # the baselines of those who are not suspended
     guaranteed_floor: Ints
     elastic_floor: Ints
-    lasting_floor: Ints  # of those whose floor outlives the lease
+    lasting_floor: Ints  # (tenants + 1,): of those whose floor outlives the lease; pots have none
     most: Ints  # baseline and borrow cap together
     levels: Bools  # (classes, tenants): who is of which class, the highest first
 
@@ -87,7 +87,7 @@ def standing(terms: Terms) -> Standing:
         dedicated_floor=floor(terms.of_class(DEDICATED)),
         guaranteed_floor=floor(terms.of_class(GUARANTEED, GUARANTEED)),
         elastic_floor=floor(terms.of_class(ELASTIC, ELASTIC)),
-        lasting_floor=floor(terms.floor_on_silence),
+        lasting_floor=np.concatenate((floor(terms.floor_on_silence), (0,))),
         most=np.minimum(terms.baseline + terms.borrow_cap, UNLIMITED),
         levels=terms.rank == np.arange(DEDICATED, PREEMPTIBLE - 1, -1)[:, None],
     )
