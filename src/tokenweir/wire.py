@@ -74,6 +74,11 @@ def head_of(kind: type) -> bytes:
     return _writers()[kind][0]
 
 
+def schema_of(kind: type) -> Any:
+    """The newest version of a record's schema, parsed."""
+    return _writers()[kind][1]
+
+
 def decode(data: bytes | None) -> Any:
     """The record in `data`, of whichever kind it is.
 

@@ -1,6 +1,7 @@
 """Turn a verdict into the records that are published, and close the interval's accounts."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from tokenweir.core.audit import (
     tier_audit,
 )
 from tokenweir.core.decide import Verdict, tier_of
-from tokenweir.core.figures import gateway_figures, tenant_figures
+from tokenweir.core.figures import Grounds, gateway_figures, tenant_figures
 from tokenweir.core.issued import given
 from tokenweir.core.lease_records import lease_records, note_parts, parts_of
 from tokenweir.core.occupancy import KV, SEQUENCES, held, limit
@@ -25,7 +26,7 @@ from tokenweir.core.quota.quotas import close_interval, leave
 from tokenweir.core.quota.records import quota_figures, spends
 from tokenweir.core.revoke import is_revoked
 from tokenweir.core.roster import roster
-from tokenweir.core.terms import Bools, Terms
+from tokenweir.core.terms import Bools, Terms, standing
 from tokenweir.records.control import (
     Barred,
     BarredReason,
@@ -33,9 +34,10 @@ from tokenweir.records.control import (
     ControlDecision,
     GatewayLeases,
     Roster,
+    Tier,
 )
-from tokenweir.records.journal import AuditEntry, DecisionEntry, JournalEntry
-from tokenweir.records.spec import PoolSpec
+from tokenweir.records.journal import AuditEntry, JournalEntry
+from tokenweir.records.spec import ClassTerms, PoolSpec
 from tokenweir.records.usage import PoolSpend
 
 # A gateway's last sequence is kept for a day after its last report (R1).
@@ -50,9 +52,16 @@ class Decided:
     leases: tuple[GatewayLeases, ...]
     barred: Barred | None  # only when it changed
     roster: Roster | None  # only when the spec changed
-    entries: tuple[JournalEntry, ...]  # the decision's first, then the audit's
+    grounds: Grounds
+    audits: tuple[JournalEntry, ...]
     gone: tuple[tuple[str, int], ...]  # gateways to forget, and how many parts each had
     spends: tuple[PoolSpend, ...] = ()  # of quotas across pools, for those who share them (Q2)
+
+    @property
+    def entries(self) -> tuple[JournalEntry, ...]:
+        """The decision's, made anew each time, then the audit's."""
+        now = self.decision
+        return JournalEntry(now.pool, now.at_ms, now.id, self.grounds.record()), *self.audits
 
 
 def published(
@@ -79,7 +88,7 @@ def published(
     gone = _forget_gateways(pool, spec, at_ms)
     _close(pool, at_ms)
     measures = verdict.measures
-    entry = DecisionEntry(
+    grounds = Grounds(
         decision,
         figures,
         gateways,
@@ -105,10 +114,8 @@ def published(
         leases=records,
         barred=barred,
         roster=roster(spec) if any(audit.kind == "spec" for audit in effects) else None,
-        entries=(
-            JournalEntry(pool.name, at_ms, decision.id, entry),
-            *(audit_entry(pool, at_ms, audit) for audit in audits),
-        ),
+        grounds=grounds,
+        audits=tuple(audit_entry(pool, at_ms, audit) for audit in audits),
         gone=gone,
         spends=told,
     )
@@ -137,17 +144,22 @@ def _decision(pool: Pool, spec: PoolSpec, verdict: Verdict, parts: int) -> Contr
         priority_threshold=priority_threshold(tuple(spec.classes), tier),
         parts=parts,
         token_weights=spec.token_weights,
-        classes=[
-            ClassState(
-                terms.service_class,
-                action_of(terms, tier),
-                terms.starter,
-                terms.longest_wait_ms,
-                terms.on_silence,
-            )
-            for terms in spec.classes
-        ],
+        classes=_class_states(tuple(spec.classes), tier),
         unknown_class=spec.unknown_class,
+    )
+
+
+@lru_cache(maxsize=64)
+def _class_states(classes: tuple[ClassTerms, ...], tier: Tier) -> tuple[ClassState, ...]:
+    return tuple(
+        ClassState(
+            terms.service_class,
+            action_of(terms, tier),
+            terms.starter,
+            terms.longest_wait_ms,
+            terms.on_silence,
+        )
+        for terms in classes
     )
 
 
@@ -158,15 +170,16 @@ def _barred(pool: Pool, verdict: Verdict) -> Barred | None:
     Who does not ask has no grant either, and may begin with the pot unless nothing can come of it.
     Classes that the tier refuses need no entry.
     """
-    terms = pool.terms
-    idle = (verdict.measures.demand == 0) & (terms.baseline + terms.borrow_cap > 0)
+    terms, demand = pool.terms, verdict.measures.demand
     stopped = is_revoked(pool.tally.revoked_ms, verdict.at_ms)
-    refused = (verdict.action == REFUSE) | terms.suspended | stopped
-    without = (verdict.grants.grant == 0) & ~idle & ~refused
+    shut = terms.suspended | stopped
+    # Who asks now, or would ask in vain.
+    asks = (demand != 0) | (standing(terms).most <= 0)
+    without = (verdict.grants.grant == 0) & asks & ~(shut | (verdict.action == REFUSE))
     without[terms.unknown] = False  # these share one allowance and have no names
     quota = np.zeros(len(terms.names), dtype=np.bool_)
     quota[[*verdict.guarded.barred]] = True
-    places = np.flatnonzero(terms.suspended | stopped | quota | without).tolist()
+    places = (shut | quota | without).nonzero()[0].tolist()
     barred = tuple(
         (terms.names[place], _why_barred(terms, stopped, quota, place)) for place in places
     )
@@ -226,13 +239,10 @@ def _close(pool: Pool, at_ms: int) -> None:
     close_interval(pool.quotas, pool.gateways)
     pool.boundary_ms = at_ms
     pool.notes = 0
-    pool.tally.refused[:] = 0
-    pool.tally.waits[:] = 0
-    pool.tally.ended[:] = 0
-    pool.tally.failed[:] = 0
-    nothing = np.zeros((2, len(pool.gateways), len(pool.terms.names)), dtype=np.int64)
-    for gateway, gateway.spent, gateway.refused in zip(
-        pool.gateways.values(), *nothing, strict=True
-    ):
+    tally, gateways = pool.tally, pool.gateways.values()
+    for counted in (tally.refused, tally.waits, tally.ended, tally.failed):
+        counted.fill(0)
+    nothing = np.zeros((2, len(gateways), len(pool.terms.names)), dtype=np.int64)
+    for gateway, gateway.spent, gateway.refused in zip(gateways, *nothing, strict=True):
         gateway.reported = False
         gateway.held = gateway.gauges[3].copy()

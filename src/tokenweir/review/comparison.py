@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from tokenweir.core.pool import Pool
 from tokenweir.core.step import Decided
-from tokenweir.journal_bytes import encode_entry
-from tokenweir.records.journal import DecisionEntry, JournalEntry
+from tokenweir.journal_bytes import encode_decided
+from tokenweir.records.journal import JournalEntry
 from tokenweir.review.difference import (
     ABSENT,
     Difference,
@@ -16,7 +16,9 @@ from tokenweir.review.difference import (
 from tokenweir.review.recorded import Recorded, boundary_of
 from tokenweir.review.span import Span
 from tokenweir.rows import to_rows
-from tokenweir.wire import decode_as
+from tokenweir.wire import decode_as, encode
+
+Computed = Decided | JournalEntry  # a decision, or an audit entry
 
 
 @dataclass(slots=True)
@@ -50,7 +52,8 @@ class Comparison:
         self._left_over(before_ms, at_ms, offset)
         self.is_over = self.is_over or self.span.is_over(at_ms, offset)
         if not self.is_over:
-            self._entries(decided.entries, at_ms, offset)
+            self._entry(decided.decision.id, decided, at_ms, offset)
+            self._entries(decided.audits, at_ms, offset)
         if not self.is_over and self.span.has_begun(at_ms, offset):
             self._snapshot(at_ms, offset, pool)
 
@@ -61,36 +64,39 @@ class Comparison:
 
     def _entries(self, entries: Iterable[JournalEntry], boundary_ms: int, offset: int) -> None:
         for entry in entries:
-            found = self.recorded.waiting.pop(entry.id, None)
-            if self.is_over or not self.span.has_begun(boundary_ms, offset):
-                continue
-            if found is None:
-                self._missing(entry, boundary_ms)
-            else:
-                self._same(entry, found)
+            self._entry(entry.id, entry, boundary_ms, offset)
 
-    def _same(self, computed: JournalEntry, recorded: bytes) -> None:
-        if encode_entry(computed) != recorded:  # an older version of the schema, or a difference
+    def _entry(self, id_: str, computed: Computed, boundary_ms: int, offset: int) -> None:
+        found = self.recorded.waiting.pop(id_, None)
+        if self.is_over or not self.span.has_begun(boundary_ms, offset):
+            return
+        if found is None:
+            self._missing(id_, computed, boundary_ms)
+        else:
+            self._same(id_, computed, found)
+
+    def _same(self, id_: str, computed: Computed, recorded: bytes) -> None:
+        if _bytes_of(computed) != recorded:  # an older version of the schema, or a difference
             entry = decode_as(JournalEntry, recorded)
-            self._end(first_difference(computed.id, entry, computed))
+            self._end(first_difference(id_, entry, _entry_of(computed)))
         if self.difference is not None:
             return
-        if isinstance(computed.body, DecisionEntry):
+        if isinstance(computed, Decided):
             self.same.decisions += 1
-            self.same.first = self.same.first or computed.id
-            self.same.last = computed.id
+            self.same.first = self.same.first or id_
+            self.same.last = id_
         else:
             self.same.audits += 1
 
-    def _missing(self, entry: JournalEntry, boundary_ms: int) -> None:
+    def _missing(self, id_: str, computed: Computed, boundary_ms: int) -> None:
         """The journal lacks an entry: it does not reach so far, or the entry should be there."""
         if self.recorded.has_ended and boundary_ms >= self.recorded.newest_ms:
             self.met_break = self.recorded.broken is not None
             self.is_over = self.met_break
         elif not self.is_cut or self.same.decisions:
-            self._end(Difference(entry.id, "", ABSENT, entry.body))
+            self._end(Difference(id_, "", ABSENT, _entry_of(computed).body))
             return
-        self.unrecorded += isinstance(entry.body, DecisionEntry) and not self.is_over
+        self.unrecorded += isinstance(computed, Decided) and not self.is_over
 
     def _left_over(self, before_ms: int, at_ms: int, offset: int) -> None:
         """What is recorded of earlier boundaries, and was not computed."""
@@ -119,3 +125,11 @@ class Comparison:
         """Only the first difference counts: what follows from it would differ too."""
         if self.difference is None and difference is not None:
             self.difference, self.is_over = difference, True
+
+
+def _bytes_of(computed: Computed) -> bytes:
+    return encode_decided(computed) if isinstance(computed, Decided) else encode(computed)
+
+
+def _entry_of(computed: Computed) -> JournalEntry:
+    return computed.entries[0] if isinstance(computed, Decided) else computed

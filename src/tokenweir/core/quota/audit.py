@@ -39,6 +39,8 @@ def loan_audit(loans: tuple[Loan, ...]) -> Iterator[AuditEntry]:
 def spent_audit(quotas: Quotas, rations: Rations, given: Ints) -> Iterator[AuditEntry]:
     """Quotas that are spent, or all but a hundredth that is spread over the gateways."""
     accounts, columns = quotas.accounts, quotas.columns
+    if not accounts.keys:
+        return
     rest = rations.left <= rations.limit // 100
     done = (rations.left <= 0) | (rest & (given >= rations.limit))
     # What everybody may spend is nobody's; and to a quota across pools more may come.
