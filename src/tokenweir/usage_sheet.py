@@ -7,7 +7,9 @@ and say what is wrong. The block of requests is passed over: only history reads 
 """
 
 from collections.abc import Mapping, Sequence
-from struct import unpack_from
+from itertools import chain
+from struct import unpack
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +28,7 @@ HEADING = 6  # numbers: sequence, applied, closing, more, age, and how many name
 MAX = np.iinfo(np.int64).max
 LEAST, MOST = np.array([[1, 0, -1, -1, 0, 0], [MAX, MAX, 0, 0, MOST_AGE_MS, MAX]])[:, :, None]
 NO_ROWS = np.zeros(0, dtype=np.int64)
+SLOT_BITS, FACTOR = 13, np.uint64(0x9E3779B97F4A7C15)  # for a look-up of names; odd
 TOO_LONG = np.iinfo(np.int64).min  # stands for a number that is not believed
 
 
@@ -80,39 +83,51 @@ class _Places(dict[bytes, int]):
         return place
 
 
+class _Names(NamedTuple):
+    """A report's names; `block` holds them, each behind its length, if they all have `step`."""
+
+    step: int
+    block: bytes
+    listed: Sequence[bytes]
+
+    def each(self) -> Sequence[bytes]:
+        """One after the other."""
+        step, block, listed = self
+        return unpack(f"x{step - 1}s" * (len(block) // step), block) if step else listed
+
+
 class _Reader:
     """What is read of each report before all of their numbers are."""
 
     def __init__(self) -> None:
-        self.places = _Places()
-        self.names: list[int] = []  # place of each report's names, one report after the other
+        self.names: list[_Names] = []
         self.tails: list[bytes] = []  # from the length of the first array of numbers on
         self.blocks: list[int] = []  # how many bytes of their blocks are left out
 
     def add(self, value: bytes, at: int, count: int) -> None:
         """Read the names, which begin at a place."""
         if count:
-            at = self._names(value, at, count)
+            names, at = _names(value, at, count)
             if value[at]:  # another block of them
                 raise _Odd
+            self.names.append(names)
             at += 1
         end = value.find(BLOCK, at)
         end = len(value) if end < 0 else end
         self.tails.append(value[at:end])
         self.blocks.append(len(value) - end)
 
-    def _names(self, value: bytes, at: int, count: int) -> int:
-        size, step = value[at], (value[at] >> 1) + 1
-        end = at + count * step
-        if size & 129 or value[at:end:step].count(size) != count:
-            names, end = _name_by_name(value, at, count)
-        else:  # of the same length, as numbered ones are
-            names = unpack_from(f"x{step - 1}s" * count, value, at)
-        self.names += map(self.places.__getitem__, names)
-        return end
+
+def _names(value: bytes, at: int, count: int) -> tuple[_Names, int]:
+    size, step = value[at], (value[at] >> 1) + 1
+    end = at + count * step
+    if size & 129 or value[at:end:step].count(size) != count:
+        listed, end = _one_by_one(value, at, count)
+        return _Names(0, b"", listed), end
+    return _Names(step, value[at:end], ()), end  # of the same length, as numbered ones are
 
 
-def _name_by_name(value: bytes, at: int, count: int) -> tuple[Sequence[bytes], int]:
+def _one_by_one(value: bytes, at: int, count: int) -> tuple[Sequence[bytes], int]:
     names = list[bytes]()
     for _ in range(count):
         size = value[at]
@@ -126,6 +141,38 @@ def _name_by_name(value: bytes, at: int, count: int) -> tuple[Sequence[bytes], i
         names.append(value[at:end])
         at = end
     return names, at
+
+
+def _places(names: Sequence[_Names], known: _Places) -> Ints:
+    """The place of each name among those that are known, to which new ones are added."""
+    step = names[0].step if names else 0
+    if step and all(report.step == step for report in names):
+        return _of_one_length(b"".join([report.block for report in names]), step, known)
+    each = chain.from_iterable(report.each() for report in names)
+    return np.array([*map(known.__getitem__, each)], dtype=np.int64)
+
+
+def _of_one_length(block: bytes, step: int, known: _Places) -> Ints:
+    """The same, in fewer looks at `known`: names that were seen before are found by their bytes."""
+    count = len(block) // step
+    even = np.zeros((count, -(-step // 8) * 8), dtype=np.uint8)
+    even[:, :step] = np.frombuffer(block, dtype=np.uint8).reshape(count, step)
+    words, hashed = even.view(np.uint64).T, np.zeros(count, dtype=np.uint64)
+    for word in words:
+        hashed = (hashed ^ word) * FACTOR
+    slot = hashed >> np.uint64(64 - SLOT_BITS)
+    number, seen = np.arange(count), np.empty(1 << SLOT_BITS, dtype=np.int64)
+    seen[slot] = number
+    same = seen[slot]  # one of those with the same slot: mostly the same name
+    for word in words:
+        same = np.where(word[same] == word, same, number)
+    found = np.zeros(count, dtype=np.int64)
+    is_looked_up = np.zeros(count, dtype=np.bool_)
+    is_looked_up[same] = True
+    for place in np.flatnonzero(is_looked_up).tolist():
+        found[place] = known[block[place * step + 1 : (place + 1) * step]]
+    places: Ints = found[same]
+    return places
 
 
 class _Arrays:
@@ -187,14 +234,15 @@ def _sheet(pool: bytes, messages: Sequence[Message]) -> Sheet:
     columns = arrays.columns(numbers.values)
     tenant, user = (columns.pop(name, NO_ROWS) for name in ("tenant", "user"))
     _check(tenant, user, named.repeat(arrays.rows), columns)
-    first_name = named.cumsum() - named
+    known = _Places()
+    of_name, first_name = _places(reader.names, known), named.cumsum() - named
     append_ms = [message.append_ms for message in messages]
     lists = (column.tolist() for column in (sequence, applied, closing != 0, more != 0, age_ms))
     return Sheet(
-        headings=[*map(Heading, append_ms, gateways, *lists)],
+        headings=[*map(Heading._make, zip(append_ms, gateways, *lists, strict=True))],
         begins=[0, *arrays.rows.cumsum().tolist()],
-        names=[name.decode() for name in reader.places],
-        tenant=np.array(reader.names, dtype=np.int64)[tenant + first_name.repeat(arrays.rows)],
+        names=[name.decode() for name in known],
+        tenant=of_name[tenant + first_name.repeat(arrays.rows)],
         columns=columns,
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.pools import START, pool_with, spec, tenant
-from tokenweir.core.fold import COLUMNS
+from tokenweir.core.fold import COLUMNS, MOST_AGE_MS
 from tokenweir.core.pool import Pool
 from tokenweir.core.sheet import Sheet, fold_placed, place
 from tokenweir.core.step import advance, fold
@@ -156,12 +156,66 @@ def test_sound_reports_are_read_at_once() -> None:
             assert read_sheet("chat", messages) is not None
 
 
+@pytest.mark.parametrize("length", [0, 1, 7, 8, 15, 36, 63, 64])
+def test_names_of_one_length_are_told_apart(length: int) -> None:
+    """More of them than there are slots to look them up by, and each in several reports."""
+    dice = random.Random(length)
+    kinds = min(10**length, 12_000)
+    known = [
+        f"{dice.randrange(10**length) if length else 0:0{length}}"[:length] for _ in range(kinds)
+    ]
+    reports = []
+    for number in range(1, 30):
+        names = dice.sample(known, k=dice.randint(1, min(kinds, 1_500)))
+        rows = [*range(len(names))]
+        totals = Totals(names, rows, rows, *([] for _ in COLUMNS))
+        reports.append(UsageReport("chat", "a", number, 0, False, False, 0, totals, b""))
+    messages = [Message(0, START, b"chat", encode(report)) for report in reports]
+    sheet = read_sheet("chat", messages)
+    assert sheet is not None
+    assert len(set(sheet.names)) == len(sheet.names)
+    found = [sheet.names[place] for place in sheet.tenant.tolist()]
+    assert found == [name for report in reports for name in report.totals.names]
+
+
 def test_what_is_not_sound_is_left_to_who_can_tell_why() -> None:
     dice = random.Random(5)
     (*_, last), first = run(dice, 0), Message(0, START, b"chat", encode(spec()))
     assert read_sheet("chat", [first]) is None
     assert read_sheet("chat", [replace(last, value=None)]) is None
     assert read_sheet("other", [last]) is None
+    told = report(dice, "a", 1)
+    for wrong in (
+        replace(told, sequence=0),
+        replace(told, applied=-1),
+        replace(told, age_ms=-1),
+        replace(told, age_ms=MOST_AGE_MS + 1),
+    ):
+        assert read_sheet("chat", [replace(last, value=encode(wrong))]) is None
     empty = Totals(["a"], [0], [], *([] for _ in COLUMNS))
     lone = replace(report(dice, "a", 1), totals=empty)
     assert read_sheet("chat", [replace(last, value=encode(lone))]) is None
+
+
+@pytest.mark.parametrize("count", [2**20, 2**40, 2**54, -1])
+def test_more_names_than_there_are_bytes_are_not_looked_for(count: int) -> None:
+    told = replace(report(random.Random(6), "a", 1), totals=Totals(["b"], *([] for _ in range(17))))
+    value = encode(told)
+    at = value.index(b"\x02\x02b\x00")
+    long = bytearray()
+    left = count << 1 ^ count >> 63
+    while left > 127:
+        long.append(left & 127 | 128)
+        left >>= 7
+    value = value[:at] + bytes([*long, left]) + value[at + 1 :]
+    assert read_sheet("chat", [Message(0, START, b"chat", value)]) is None
+
+
+def test_a_report_that_obeys_what_was_never_decided_is_looked_at_alone() -> None:
+    early = replace(report(random.Random(7), "a", 1), applied=START + 1)
+    sheet = read_sheet("chat", [Message(0, START, b"chat", encode(early))])
+    found = pool()
+    before = to_rows(found)
+    assert sheet is not None
+    assert not fold_at_once(found, sheet)
+    assert to_rows(found) == before

@@ -22,7 +22,7 @@ from tokenweir.core.fold import (
 )
 from tokenweir.core.pool import COUNTERS, GAUGES, Gateway, Pool
 from tokenweir.core.terms import Ints, Terms
-from tokenweir.core.window import add_tokens
+from tokenweir.core.window import put_tokens, spots
 
 # What the tally takes note of, by counter.
 TALLIED = [
@@ -76,6 +76,8 @@ class Placed:
     terms: Terms
     tenant: Ints  # place in the terms
     event_ms: Ints
+    second: Ints  # of the event
+    spot: Ints  # its place in the window
     charged: Ints
     gateways: Sequence[int]  # of each report: its number among those of the sheet
     by_gateway: Ints  # place in a matrix (gateways, tenants)
@@ -99,11 +101,15 @@ def place(pool: Pool, sheet: Sheet) -> Placed:
     nothing = np.zeros_like(tenant)
     charged = charged_by(pool, *(columns.get(name, nothing) for name in COLUMNS[TOKENS]))
     counted = {**columns, "charged": charged}
+    event_ms = cut - columns.get("age_ms", nothing)
+    second, spot = spots(pool.window, tenant, event_ms)
     return Placed(
         sheet=sheet,
         terms=pool.terms,
         tenant=tenant,
-        event_ms=cut - columns.get("age_ms", nothing),
+        event_ms=event_ms,
+        second=second,
+        spot=spot,
         charged=charged,
         gateways=gateways,
         by_gateway=gateway * tenants + tenant,
@@ -136,10 +142,11 @@ def _hear(pool: Pool, heading: Heading) -> Gateway | None:
     """The gateway of a report; None for a repeat, which counts nothing."""
     append_ms, name, sequence, applied, closing, _, _ = heading
     pool.clock_ms = max(pool.clock_ms, append_ms)
-    last = last_sequence(pool, name)
+    gateway = pool.gateways.get(name)
+    last = gateway.sequence if gateway else last_sequence(pool, name)
     if sequence <= last:
         return None
-    gateway = gateway_of(pool, name)
+    gateway = gateway or gateway_of(pool, name)
     hear(pool, gateway, sequence, last, applied, closing=closing)
     return gateway
 
@@ -176,7 +183,7 @@ def _count(pool: Pool, placed: Placed, rows: Rows, heard: Mapping[int, Gateway])
     event_ms = placed.event_ms[rows]
     added = _added(placed, rows)
     pool.totals += added.T
-    add_tokens(pool.window, placed.tenant[rows], event_ms, placed.charged[rows])
+    put_tokens(pool.window, placed.second[rows], placed.spot[rows], placed.charged[rows])
     recent = is_recent(pool, event_ms)
     if not recent.all():  # no demand of this interval
         rows = np.arange(len(placed.tenant))[rows][recent]

@@ -51,10 +51,18 @@ def roll(window: Window, now_ms: int) -> None:
 
 def add_tokens(window: Window, tenants: Ints, event_ms: Ints, charged: Ints) -> None:
     """Put tokens into the seconds in which they were used; what is too late falls by the side."""
-    seconds = window.flows.shape[1]
-    second = event_ms // 1000
-    fits = (second > window.newest - seconds) & (second <= window.newest)
-    place = tenants * seconds + second % seconds
+    put_tokens(window, *spots(window, tenants, event_ms), charged)
+
+
+def spots(window: Window, tenants: Ints, event_ms: Ints) -> tuple[Ints, Ints]:
+    """The seconds of events, and their places in the ring, as long as it has this size."""
+    seconds, second = window.flows.shape[1], event_ms // 1000
+    return second, tenants * seconds + second % seconds
+
+
+def put_tokens(window: Window, second: Ints, place: Ints, charged: Ints) -> None:
+    """Put tokens into `spots`; what is too late falls by the side."""
+    fits = (second > window.newest - window.flows.shape[1]) & (second <= window.newest)
     if not fits.all():
         place, charged = place[fits], charged[fits]
     np.add.at(window.tokens.reshape(-1), place, charged)

@@ -10,6 +10,7 @@ from tests.pools import START, report, spec, tenant
 from tests.recordings import messages, recorded
 from tokenweir.core.pool import new_pool
 from tokenweir.core.step import UsageRecord
+from tokenweir.records.spec import TokenWeights
 from tokenweir.records.usage import CapacityReport
 from tokenweir.review.fold import PoolFold
 from tokenweir.review.replay import replay
@@ -44,6 +45,12 @@ def busy(interval_ms: int) -> Iterator[tuple[int, UsageRecord | bytes]]:
         )
         if place % 90 == 60:
             yield at_ms, CapacityReport("chat", "x", dice.choice((4, 8, 12)) * 10**6, None, None)
+        elif place % 90 == 65:  # other weights, tenants and seconds in the window
+            now = place // 90 + 2
+            other = spec(
+                *claims[now % 3 :], version=now, interval_ms=interval_ms, window_s=60 + now
+            )
+            yield at_ms, replace(other, token_weights=TokenWeights(1_000_000, 0, 500_000 * now))
         elif place % 90 == 70:
             yield at_ms, b"\xc3\x01" + bytes(20)
         elif place % 90 == 80:
