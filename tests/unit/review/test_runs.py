@@ -16,6 +16,7 @@ from tokenweir.review.fold import PoolFold
 from tokenweir.review.replay import replay
 from tokenweir.review.runs import runs
 from tokenweir.review.span import Span
+from tokenweir.rows import to_rows
 from tokenweir.usage_log import Message
 
 NAMES = [f"team-{place}" for place in range(9)]
@@ -89,3 +90,17 @@ async def test_a_run_reaches_a_boundary_with_its_first_message_only() -> None:
         found += run.messages
     assert found == log
     assert together > 5
+
+
+@pytest.mark.parametrize("interval_ms", [250, 1_000, 5_000])
+async def test_terms_may_change_between_parts_of_what_was_read_at_once(interval_ms: int) -> None:
+    made = recorded(messages(busy(interval_ms)))
+    together, single = (PoolFold(new_pool("chat"), made, {}) for _ in range(2))
+    async for run in runs(together, Span(), told(made.log)):
+        together.advance(run.messages[0]) if run.part else None
+        if not (run.part and together.fold_part(run.part)):
+            for message in run.messages:
+                together.take(message)
+    for message in made.log:
+        single.take(message)
+    assert to_rows(together.pool) == to_rows(single.pool)
