@@ -14,7 +14,7 @@ from tokenweir.core.actions import NONE
 from tokenweir.core.floors import floors
 from tokenweir.core.grants import grants
 from tokenweir.core.pool import Pool
-from tokenweir.core.share import share, split
+from tokenweir.core.share import cut, share, split
 from tokenweir.core.step import Decided, UsageRecord, advance, fold
 from tokenweir.records.journal import DecisionEntry, JournalEntry
 from tokenweir.records.spec import CLASSES, Entitlement, PoolSpec, Quota
@@ -99,6 +99,8 @@ def test_a_split_adds_up_for_every_tenant(
     parts = split(ints(*totals), keys)
     assert parts.sum(axis=0).tolist() == totals
     assert (parts >= 0).all()
+    asked = np.where(keys.any(axis=0), totals, 0)
+    assert (cut(asked, keys.cumsum(axis=0)) == split(asked, keys)).all()
 
 
 quotas = st.lists(

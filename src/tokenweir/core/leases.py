@@ -5,8 +5,8 @@ leases like any other (L8).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from tokenweir.core.terms import Ints, standing
 from tokenweir.records.spec import PoolSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Leased:
+class Leased(NamedTuple):
     """The outcome of one decision's leases."""
 
     issues: dict[str, Issue]  # by gateway: what it is sent now

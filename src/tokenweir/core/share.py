@@ -66,18 +66,28 @@ def split(amounts: Ints, keys: Ints) -> Ints:
     nobody = upto[-1] == 0
     if np.count_nonzero(amounts[nobody]):
         upto[:, nobody] = np.arange(1, len(keys) + 1)[:, None]
-    return cut(amounts, upto)
+    edges = _edges(amounts, upto)
+    # Beyond 2**53 an amount and its float differ.
+    edges[-1] = amounts
+    return _between(np.minimum(edges, amounts, out=edges))
 
 
 def cut(amounts: Ints, upto: Ints) -> Ints:
-    """As `split`, by the running sums of keys; where these are 0, nothing can be split."""
+    """As `split`, by running sums of keys, of amounts below 2**53; of 0 where all keys are 0."""
+    return _between(_edges(amounts, upto))
+
+
+def _edges(amounts: Ints, upto: Ints) -> Ints:
+    """Up to where each part goes, rounded down."""
     exact = upto / np.maximum(upto[-1], 1)
     exact *= amounts
-    edges = exact.astype(np.int64)
-    edges[-1] = amounts
-    parts: Ints = np.minimum(edges, amounts, out=edges)
-    parts[1:] -= edges[:-1].copy()
-    return parts
+    edges: Ints = exact.astype(np.int64)
+    return edges
+
+
+def _between(edges: Ints) -> Ints:
+    edges[1:] -= edges[:-1].copy()
+    return edges
 
 
 def split_whole(amounts: Ints, keys: Ints) -> Ints:
