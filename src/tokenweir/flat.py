@@ -150,7 +150,7 @@ def _zig_zag(numbers: Ints) -> Ints:
 
 def _bits(numbers: Ints) -> int:
     """Of the largest number; negative ones have all 64."""
-    return int(numbers.view(np.uint64).max(initial=0)).bit_length()
+    return int(np.maximum.reduce(numbers.view(np.uint64), initial=0)).bit_length()
 
 
 def _groups(coded: Ints) -> tuple[NDArray[np.uint8], Ints]:

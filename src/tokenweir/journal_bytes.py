@@ -20,21 +20,22 @@ DECISION = 0  # the place of decisions among the bodies of an entry
 
 def encode_decided(decided: Decided) -> bytes:
     """The decision's entry, the first of `decided.entries`, as bytes of the newest schema."""
-    put, before, behind = _putters(), Flat(), Flat()
+    put, flat = _putters(), Flat()
     now, grounds = decided.decision, decided.grounds
-    put_text(now.pool, before)
-    put_number(now.at_ms, before)
-    put_text(now.id, before)
-    put_number(DECISION, before)
-    put["decision"](now, before)
-    put_names(grounds.tenants.names, before)
-    put_numbers(grounds.tenants.sequences, behind)
-    put_numbers(grounds.tenants.kv_bytes, behind)
-    put["gateways"](grounds.gateways, behind)
-    behind.numbers += (grounds.used, grounds.budget, grounds.total)
-    put["quotas"](grounds.quotas, behind)
+    put_text(now.pool, flat)
+    put_number(now.at_ms, flat)
+    put_text(now.id, flat)
+    put_number(DECISION, flat)
+    put["decision"](now, flat)
+    put_names(grounds.tenants.names, flat)
+    place = len(flat.numbers)  # of the tenants' columns
+    put_numbers(grounds.tenants.sequences, flat)
+    put_numbers(grounds.tenants.kv_bytes, flat)
+    put["gateways"](grounds.gateways, flat)
+    flat.numbers += (grounds.used, grounds.budget, grounds.total)
+    put["quotas"](grounds.quotas, flat)
     try:
-        return head_of(JournalEntry) + _written(before, grounds.tenants, behind)
+        return head_of(JournalEntry) + _written(flat, place, _columns(grounds.tenants))
     except OverflowError:  # no rate is so large, but what a gateway tells may be
         return encode(decided.entries[0])
 
@@ -46,11 +47,12 @@ def _putters() -> dict[str, Put]:
     return putters(body["type"][DECISION])
 
 
-def _written(before: Flat, tenants: Shown, behind: Flat) -> bytes:
-    parts = (np.array(before.numbers), _columns(tenants), np.array(behind.numbers))
-    count = len(parts[0]) + len(parts[1])
-    texts = [*before.texts, *((count + place, text) for place, text in behind.texts)]
-    return written(np.concatenate(parts, dtype=np.int64), texts)
+def _written(flat: Flat, place: int, columns: Ints) -> bytes:
+    numbers = np.array(flat.numbers, dtype=np.int64)
+    texts = [
+        (count if count <= place else count + len(columns), text) for count, text in flat.texts
+    ]
+    return written(np.concatenate((numbers[:place], columns, numbers[place:])), texts)
 
 
 def _columns(tenants: Shown) -> Ints:

@@ -23,10 +23,10 @@ def _held(issue: Issue) -> Ints:
 
 def parts_of(verdict: Verdict) -> int:
     """How many records each gateway's leases take (L9)."""
-    issues, shown = verdict.leased.issues.values(), len(verdict.guarded.shown)
-    most = max((len(issue.rates) for issue in issues), default=0)
+    leased, shown = verdict.leased, len(verdict.guarded.shown)
+    most = len(leased.given) if leased.issues else 0
     if most > LEASES_A_PART:
-        most = max(len(_held(issue)) for issue in issues)
+        most = max(len(_held(issue)) for issue in leased.issues.values())
     return max(1, -(-max(most, shown) // LEASES_A_PART))
 
 

@@ -1,5 +1,6 @@
 """Turn a verdict into the records that are published, and close the interval's accounts."""
 
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -170,24 +171,20 @@ def _barred(pool: Pool, verdict: Verdict) -> Barred | None:
     Who does not ask has no grant either, and may begin with the pot unless nothing can come of it.
     Classes that the tier refuses need no entry.
     """
-    terms, demand = pool.terms, verdict.measures.demand
+    terms, bars = pool.terms, verdict.guarded.barred
     stopped = is_revoked(pool.tally.revoked_ms, verdict.at_ms)
-    shut = terms.suspended | stopped
-    # Who asks now, or would ask in vain.
-    asks = (demand != 0) | (standing(terms).most <= 0)
-    without = (verdict.grants.grant == 0) & asks & ~(shut | (verdict.action == REFUSE))
+    asks = (verdict.measures.demand != 0) | (standing(terms).most <= 0)
+    without = (verdict.grants.grant == 0) & asks & (verdict.action != REFUSE)
     without[terms.unknown] = False  # these share one allowance and have no names
-    quota = np.zeros(len(terms.names), dtype=np.bool_)
-    quota[[*verdict.guarded.barred]] = True
-    places = (shut | quota | without).nonzero()[0].tolist()
-    barred = tuple(
-        (terms.names[place], _why_barred(terms, stopped, quota, place)) for place in places
-    )
+    shut = terms.suspended | stopped | without
+    shut[[*bars]] = True
+    places = shut.nonzero()[0].tolist()
+    barred = tuple((terms.names[place], _why(terms, stopped, bars, place)) for place in places)
     if barred == pool.barred and not verdict.guarded.changed:
         return None
     pool.barred = barred
     until_ms = np.zeros(len(terms.names), dtype=np.int64)
-    until_ms[[*verdict.guarded.barred]] = [*verdict.guarded.barred.values()]
+    until_ms[[*bars]] = [*bars.values()]
     until_ms = np.where(stopped, pool.tally.revoked_ms, until_ms)
     until_ms[terms.suspended] = 0
     return Barred(
@@ -199,12 +196,12 @@ def _barred(pool: Pool, verdict: Verdict) -> Barred | None:
     )
 
 
-def _why_barred(terms: Terms, stopped: Bools, quota: Bools, place: int) -> BarredReason:
+def _why(terms: Terms, stopped: Bools, bars: Container[int], place: int) -> BarredReason:
     if terms.suspended[place]:
         return "suspended"
     if stopped[place]:
         return "revoked"
-    return "quota" if quota[place] else "no_grant"
+    return "quota" if place in bars else "no_grant"
 
 
 def _forget_gateways(pool: Pool, spec: PoolSpec, at_ms: int) -> tuple[tuple[str, int], ...]:

@@ -1,7 +1,6 @@
 """What the journal says of one pool, in order, each entry once (S6)."""
 
 from collections.abc import AsyncIterator
-from hashlib import blake2b
 
 from tokenweir.avro import number
 from tokenweir.records.journal import Break, JournalEntry, SnapshotChunk
@@ -27,7 +26,7 @@ class Recorded:
     def __init__(self, entries: AsyncIterator[Entry], begins_at: tuple[int, int]) -> None:
         """`begins_at` are time and next offset of the break that is not to be stopped at."""
         self._entries, self._begins_at = entries, begins_at
-        self._seen: dict[tuple[str, int], bytes] = {}
+        self._seen: dict[tuple[str, int], int] = {}  # hashes of what was written
         self._chunks: dict[tuple[int, int], list[JournalEntry]] = {}
         self.waiting: dict[str, bytes] = {}  # decisions and audits that nobody took yet
         self.alarms: list[str] = []
@@ -55,8 +54,8 @@ class Recorded:
         """The snapshot of this boundary and offset, if it is there and complete."""
         for key in [key for key in self._chunks if key[0] < at_ms]:
             del self._chunks[key]
-        chunks = self._chunks.get((at_ms, next_offset), [])
-        return next(iter(newest_snapshots(chunks).values()), None)
+        chunks = self._chunks.get((at_ms, next_offset))
+        return next(iter(newest_snapshots(chunks).values()), None) if chunks else None
 
     async def _next(self) -> None:
         encoded = await anext(self._entries, None)
@@ -87,12 +86,12 @@ class Recorded:
             self.newest_ms = max(self.newest_ms, boundary_of(id_))
 
     def _is_repeat(self, id_: str, value: bytes, offset: int = -1) -> bool:
-        known, sum_ = (id_, offset), blake2b(value, digest_size=8).digest()
-        before = self._seen.setdefault(known, sum_)
-        if before is sum_:
+        known, sum_ = (id_, offset), hash(value)
+        if known not in self._seen:
+            self._seen[known] = sum_
             return False
         self.repeats += 1
-        if before != sum_:
+        if self._seen[known] != sum_:
             self.alarms.append(id_)
         return True
 
