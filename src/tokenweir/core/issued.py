@@ -43,9 +43,10 @@ def given(gateways: Sequence[Gateway], tenants: int, at_ms: int) -> Given:
     most = np.concatenate([own[0].leased for own in issued])
     for age in range(1, max(map(len, issued))):
         # To have the newest twice changes no maximum.
-        more = [own[min(age, len(own) - 1)].leased for own in issued]
+        more = [(own[age] if age < len(own) else own[-1]).leased for own in issued]
         np.maximum(most, np.concatenate(more), out=most)
-    rates, floors = most.reshape(len(issued), 2, tenants + 1).swapaxes(0, 1)
+    both = most.reshape(len(issued), 2, tenants + 1)
+    rates, floors = both[:, 0], both[:, 1]
     if all(at_ms < min(own[-1].expires_ms, own[-1].floor_expires_ms) for own in issued):
         return Given(rates, floors)  # floors are part of their rates
     leased = [[at_ms < max(issue.expires_ms for issue in own)] for own in issued]
@@ -71,9 +72,9 @@ def newest(gateway: Gateway, at_ms: int, *, silent: bool) -> Ints:
 
 def confirm(gateway: Gateway, applied_ms: int) -> None:
     """The gateway obeys the decision of `applied_ms` completely: older issues bind no more."""
-    gateway.applied_ms = max(gateway.applied_ms, applied_ms)
-    if gateway.issued and gateway.issued[0].at_ms < gateway.applied_ms:
-        gateway.issued = [issue for issue in gateway.issued if issue.at_ms >= gateway.applied_ms]
+    if applied_ms > gateway.applied_ms:
+        gateway.applied_ms = applied_ms
+        gateway.issued = [issue for issue in gateway.issued if issue.at_ms >= applied_ms]
 
 
 def restate(gateway: Gateway, at_ms: int) -> Issue:
