@@ -14,7 +14,6 @@ from tokenweir.core.alpha import UNTUNED, TuningState
 from tokenweir.core.breaker import BreakerState, Outcomes
 from tokenweir.core.pool import (
     COUNTERS,
-    GAUGES,
     NORMAL,
     Gateway,
     Issue,
@@ -31,7 +30,6 @@ from tokenweir.records.spec import PoolSpec
 from tokenweir.wire import decode_as, encode
 
 BLOCK = 256
-FIGURES = 4 + 2 * len(GAUGES)  # of each tenant at a gateway
 ISSUED = 4  # figures of each tenant in an issue: rate, floor, sequences, MiB of the KV cache
 EWMA = tuple(name for name in TALLIES if name != "debt")
 
@@ -44,7 +42,7 @@ def to_rows(pool: Pool) -> dict[str, bytes]:
         rows[f"pools/{pool.name}/{name}"] = encode(_gateway_row(pool, pool.gateways[name]))
     rows |= quota_rows(pool.name, pool.quotas)
     tables = {
-        "consumption": np.concatenate([pool.totals, pool.window.tokens], axis=1),
+        "consumption": np.concatenate([pool.totals, pool.window.tokens.T], axis=1),
         "debt": pool.tally.debt[:, None],
         "ewma": tally,
     }
@@ -70,7 +68,7 @@ def from_rows(rows: Mapping[str, bytes]) -> Pool:
     consumption = _table(pool, rows, "consumption")
     pool.totals = consumption[:, : len(COUNTERS)].copy()
     flows = np.frombuffer(row.flows, dtype="<i8").reshape(7, row.seconds).astype(np.int64)
-    pool.window = Window(consumption[:, len(COUNTERS) :].copy(), flows, row.newest_s)
+    pool.window = Window(consumption[:, len(COUNTERS) :].T.copy(), flows, row.newest_s)
     tally = dict(zip(EWMA, _widened(_table(pool, rows, "ewma"), len(EWMA)).T.copy(), strict=True))
     pool.tally = Tally(**tally, debt=_table(pool, rows, "debt")[:, 0].copy())
     for gateway in row.gateways:
@@ -159,18 +157,10 @@ def _restore_tuning(row: Sequence[int]) -> TuningState:
 
 
 def _gateway_row(pool: Pool, gateway: Gateway) -> GatewayRow:
-    figures = np.concatenate(
-        [
-            np.stack([gateway.demand, gateway.spent, gateway.refused]),
-            gateway.gauges,
-            gateway.filling,
-            gateway.held[None],
-        ]
-    )
     issued = np.zeros((len(gateway.issued), ISSUED, gateway.tenants), dtype=np.int64)
     for place, issue in enumerate(gateway.issued):
         issued[place] = *issue.leased[:, :-1], *issue.occupied[:, :-1]
-    used = np.flatnonzero(figures.any(axis=0) | issued.any(axis=(0, 1)))
+    used = np.flatnonzero(gateway.figures.any(axis=0) | issued.any(axis=(0, 1)))
     return GatewayRow(
         gateway=gateway.name,
         sequence=gateway.sequence,
@@ -183,7 +173,7 @@ def _gateway_row(pool: Pool, gateway: Gateway) -> GatewayRow:
         closed=gateway.closed,
         more=gateway.more,
         tenant=[pool.terms.names[place] for place in used.tolist()],
-        figures=_bytes(figures[:, used]),
+        figures=_bytes(gateway.figures[:, used]),
         issued_ms=[issue.at_ms for issue in gateway.issued],
         expires_ms=[issue.expires_ms for issue in gateway.issued],
         floor_expires_ms=[issue.floor_expires_ms for issue in gateway.issued],
@@ -213,12 +203,8 @@ def _restore_gateway(pool: Pool, row: GatewayRow) -> Gateway:
         row.more,
     )
     kept = len(row.figures) // (8 * max(len(place), 1))
-    figures = np.zeros((FIGURES, tenants), dtype=np.int64)  # older rows have fewer
-    figures[:kept] = _spread(row.figures, (kept, len(place)), place, tenants)
-    gateway.demand, gateway.spent, gateway.refused = (figures[row].copy() for row in range(3))
-    gateway.gauges = figures[3 : 3 + len(GAUGES)].copy()
-    gateway.filling = figures[3 + len(GAUGES) : -1].copy()
-    gateway.held = figures[-1].copy()
+    # Older rows have fewer.
+    gateway.figures[:kept] = _spread(row.figures, (kept, len(place)), place, tenants)
     issues = len(row.issued_ms)
     issued = np.zeros((issues, ISSUED, tenants + 1), dtype=np.int64)
     shape = (issues, row.issued_columns, len(place))

@@ -285,12 +285,11 @@ def is_recent(pool: Pool, event_ms: Ints) -> Bools:
 
 def _gauge(gateway: Gateway, tenants: Ints, table: Ints, more: bool) -> None:
     """Gauges are whole in each complete report: what is absent is 0 (R2)."""
-    if not gateway.more:
-        gateway.filling[:] = 0
     held = table[-len(GAUGES) :]
     if held.any():
         place = tenants + gateway.tenants * GAUGE
         np.add.at(gateway.filling.reshape(-1), place.ravel(), held.ravel())
     gateway.more = more
     if not more:
-        gateway.gauges, gateway.filling = gateway.filling, gateway.gauges
+        gateway.gauges[:] = gateway.filling
+        gateway.filling[:] = 0

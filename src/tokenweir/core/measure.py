@@ -9,7 +9,7 @@ import numpy as np
 
 from tokenweir.core import ONE
 from tokenweir.core.breaker import ended
-from tokenweir.core.pool import Pool
+from tokenweir.core.pool import DEMAND, FILLING, GAUGED, HELD, REFUSED, SPENT, Pool, gathered
 from tokenweir.core.smooth import decay, smooth
 from tokenweir.core.terms import MIB, Ints, Terms, standing
 from tokenweir.core.tuning import count
@@ -33,11 +33,8 @@ MOST_LEVEL = 1000 * ONE
 # KV bytes are integrated in units of 64 KiB, so that their sums stay within 64 bits.
 KV_UNIT = 65_536
 UNITS = np.array([1, 1, KV_UNIT, KV_UNIT], dtype=np.int64)
-# What is read of each gateway: its figures, then its gauges.
-READ = attrgetter("spent", "refused", "held", "demand")
-SPENT, REFUSED, HELD_BEFORE, DEMAND = range(4)
-_, SEQUENCES, KV_BYTES, HELD, QUEUED, QUEUED_TOKENS = range(4, 10)
-OCCUPIED = slice(1, 3)  # sequences and KV bytes, of a gateway's gauges
+_, SEQUENCES, KV_BYTES, HELD_NOW, QUEUED, QUEUED_TOKENS = GAUGED.values()
+OCCUPIED = slice(SEQUENCES, KV_BYTES + 1)
 # The flows of what is occupied, of sequences and of KV bytes, by the kind of use.
 FIRM, LENT = (FIRM_SEQUENCES, FIRM_KV), (LENT_SEQUENCES, LENT_KV)
 # What of the tally is smoothed.
@@ -70,11 +67,11 @@ def measure(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Measures:
     """
     tally = pool.tally
     figures = _figures(pool, spec, at_ms)
-    sums = figures.sum(axis=0)
+    sums = figures[:, :FILLING].sum(axis=0)
     wanted = figures[:, SPENT] + figures[:, REFUSED] + figures[:, QUEUED_TOKENS]
     # What is newly held was admitted, and will be produced over many intervals: who comes back
     # with long answers asks for more than it has used so far.
-    asked = (wanted + np.maximum(figures[:, HELD] - figures[:, HELD_BEFORE], 0)).sum(axis=0)
+    asked = (wanted + np.maximum(figures[:, HELD_NOW] - figures[:, HELD], 0)).sum(axis=0)
     _count_ended(pool, spec, skipped)
     count(pool, spec, sums[SPENT])
     rates = _rate(_lines(wanted, sums[SPENT], tally.refused, asked), spec)
@@ -105,19 +102,12 @@ def measure(pool: Pool, spec: PoolSpec, at_ms: int, skipped: int) -> Measures:
 
 
 def _figures(pool: Pool, spec: PoolSpec, at_ms: int) -> Ints:
-    """All gateways' figures and gauges, without queues of the silent.
-
-    Shape (gateways, 10, tenants).
-    """
-    gateways, tenants = pool.gateways.values(), len(pool.terms.names)
-    parts = [part for each in gateways for part in (*READ(each), each.gauges.reshape(-1))]
-    if not parts:
-        return np.zeros((0, 10, tenants), dtype=np.int64)
-    figures = np.concatenate(parts).reshape(len(gateways), 10, tenants)
-    oldest_ms = at_ms - QUEUE_LIVES * spec.interval_ms
-    for row, gateway in enumerate(gateways):
-        if gateway.seen_ms < oldest_ms:
-            figures[row, QUEUED:] = 0
+    """All gateways' figures, without queues of the silent."""
+    figures, oldest_ms = gathered(pool), at_ms - QUEUE_LIVES * spec.interval_ms
+    silent = [gateway.seen_ms < oldest_ms for gateway in pool.gateways.values()]
+    if any(silent):
+        figures = figures.copy()
+        figures[silent, QUEUED:FILLING] = 0
     return figures
 
 
@@ -130,8 +120,7 @@ def _smooth(pool: Pool, before: Ints, now: Ints, gain: int, skipped: int) -> Int
     """Step the gateways' demand, which was `before`, and the tally; the demand afterwards."""
     tally, gateways = pool.tally, len(pool.gateways)
     after = decay(smooth(_lines(before, *SMOOTHED(tally)), now, gain), gain, skipped)
-    for gateway, demand in zip(pool.gateways.values(), after[:gateways], strict=True):
-        gateway.demand = demand
+    gathered(pool)[:, DEMAND] = after[:gateways]
     tally.rate, tally.refusals, tally.wait, tally.burst, *occupied = after[gateways:]
     tally.sequences, tally.kv = occupied
     return after[:gateways]
@@ -164,10 +153,9 @@ def _flow_rates(pool: Pool) -> Ints:
     rates[BUDGET_TOKENS] = capacity.tokens_per_s // 1000
     rates[BUDGET_SEQUENCES] = capacity.sequences or 0
     rates[BUDGET_KV] = (capacity.kv_bytes or 0) // KV_UNIT
-    if pool.gateways:
-        parts = [gateway.gauges[OCCUPIED] for gateway in pool.gateways.values()]
-        occupied = np.concatenate(parts) @ standing(pool.terms).sides
-        rates[FIRM_SEQUENCES:] = (occupied.reshape(-1, 4) // UNITS).sum(axis=0)
+    occupied = gathered(pool)[:, OCCUPIED].reshape(-1, len(pool.terms.names))
+    by_side = (occupied @ standing(pool.terms).sides).reshape(-1, len(UNITS))
+    rates[FIRM_SEQUENCES:] = (by_side // UNITS).sum(axis=0)
     return rates
 
 

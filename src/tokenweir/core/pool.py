@@ -30,6 +30,11 @@ COUNTERS = (
 )
 # The rows of `Gateway.gauges`.
 GAUGES = ("in_flight", "sequences", "kv_bytes", "held_tokens", "queued", "queued_tokens")
+# The rows of `Gateway.figures`.
+DEMAND, SPENT, REFUSED = range(3)
+GAUGED = {name: row for row, name in enumerate(GAUGES, 3)}
+FILLING, HELD = 3 + len(GAUGES), 3 + 2 * len(GAUGES)
+FIGURES = HELD + 1
 NO_CAPACITY = Capacity(0, None, None)
 NORMAL = TierState()
 
@@ -61,7 +66,10 @@ class Issue(NamedTuple):
 
 @dataclass(slots=True)
 class Gateway:
-    """What the pool knows of one gateway; arrays over the pool's tenants."""
+    """What the pool knows of one gateway.
+
+    `figures` has the shape (16, tenants) and is, once they are `gathered`, a part of all gateways'.
+    """
 
     name: str
     tenants: int
@@ -75,20 +83,40 @@ class Gateway:
     closed: bool = False
     more: bool = False  # a report in several parts is not complete yet
     issued: list[Issue] = field(default_factory=list)  # since `applied_ms`, oldest first
-    demand: Ints = field(init=False)  # smoothed, milli-tokens/s
-    spent: Ints = field(init=False)  # charged tokens since the last decision
-    refused: Ints = field(init=False)  # charged tokens since the last decision
-    held: Ints = field(init=False)  # charged tokens that were held at the last decision
-    gauges: Ints = field(init=False)  # (6, tenants), of the newest complete report
-    filling: Ints = field(init=False)  # the same, of the report whose parts are coming in
+    figures: Ints = field(init=False)
 
     def __post_init__(self) -> None:
-        self.demand = np.zeros(self.tenants, dtype=np.int64)
-        self.spent = np.zeros(self.tenants, dtype=np.int64)
-        self.refused = np.zeros(self.tenants, dtype=np.int64)
-        self.held = np.zeros(self.tenants, dtype=np.int64)
-        self.gauges = np.zeros((len(GAUGES), self.tenants), dtype=np.int64)
-        self.filling = np.zeros((len(GAUGES), self.tenants), dtype=np.int64)
+        self.figures = np.zeros((FIGURES, self.tenants), dtype=np.int64)
+
+    @property
+    def demand(self) -> Ints:
+        """Smoothed, milli-tokens/s."""
+        return self.figures[DEMAND]
+
+    @property
+    def spent(self) -> Ints:
+        """Charged tokens since the last decision."""
+        return self.figures[SPENT]
+
+    @property
+    def refused(self) -> Ints:
+        """Charged tokens since the last decision."""
+        return self.figures[REFUSED]
+
+    @property
+    def held(self) -> Ints:
+        """Charged tokens that were held at the last decision."""
+        return self.figures[HELD]
+
+    @property
+    def gauges(self) -> Ints:
+        """Of the newest complete report, shape (6, tenants)."""
+        return self.figures[3:FILLING]
+
+    @property
+    def filling(self) -> Ints:
+        """The same, of the report whose parts are coming in."""
+        return self.figures[FILLING:HELD]
 
 
 @dataclass(slots=True)
@@ -124,6 +152,21 @@ class Pool:
 def new_pool(name: str) -> Pool:
     """A pool of which nothing is known yet."""
     return Pool(name)
+
+
+def gathered(pool: Pool) -> Ints:
+    """All gateways' figures in one array, (gateways, 16, tenants), in the order of their names."""
+    bases = [gateway.figures.base for gateway in pool.gateways.values()]
+    shape = len(bases), FIGURES, len(pool.terms.names)
+    whole = bases[0] if bases else None
+    if whole is not None and whole.shape == shape and all(base is whole for base in bases):
+        return whole
+    pool.gateways = dict(sorted(pool.gateways.items()))
+    whole = np.zeros(shape, dtype=np.int64)
+    for row, gateway in zip(whole, pool.gateways.values(), strict=True):
+        row[:] = gateway.figures
+        gateway.figures = row
+    return whole
 
 
 def stacked(parts: Sequence[Ints], *shape: int) -> Ints:

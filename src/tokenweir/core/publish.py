@@ -20,7 +20,7 @@ from tokenweir.core.figures import Grounds, gateway_figures, tenant_figures
 from tokenweir.core.issued import given
 from tokenweir.core.lease_records import lease_records, note_parts, parts_of
 from tokenweir.core.occupancy import KV, SEQUENCES, held, limit
-from tokenweir.core.pool import Gateway, Pool
+from tokenweir.core.pool import GAUGED, HELD, REFUSED, SPENT, Gateway, Pool, gathered
 from tokenweir.core.quota.audit import loan_audit, spent_audit, turn_audit
 from tokenweir.core.quota.exposure import unheard
 from tokenweir.core.quota.quotas import close_interval, leave
@@ -236,10 +236,10 @@ def _close(pool: Pool, at_ms: int) -> None:
     close_interval(pool.quotas, pool.gateways)
     pool.boundary_ms = at_ms
     pool.notes = 0
-    tally, gateways = pool.tally, pool.gateways.values()
+    tally, figures = pool.tally, gathered(pool)
     for counted in (tally.refused, tally.waits, tally.ended, tally.failed):
         counted.fill(0)
-    nothing = np.zeros((2, len(gateways), len(pool.terms.names)), dtype=np.int64)
-    for gateway, gateway.spent, gateway.refused in zip(gateways, *nothing, strict=True):
+    figures[:, SPENT : REFUSED + 1] = 0
+    figures[:, HELD] = figures[:, GAUGED["held_tokens"]]
+    for gateway in pool.gateways.values():
         gateway.reported = False
-        gateway.held = gateway.gauges[3].copy()

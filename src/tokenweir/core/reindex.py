@@ -42,23 +42,22 @@ def reindex(pool: Pool, terms: Terms, window_s: int, grace_s: int) -> None:
     pool.tally = Tally(
         *((move_ratio if name in RATIOS else move)(getattr(pool.tally, name)) for name in TALLIES)
     )
-    pool.window = _move_window(pool.window, move(pool.window.tokens.T).T, window_s, grace_s)
+    pool.window = _move_window(pool.window, move(pool.window.tokens), window_s, grace_s)
     for gateway in pool.gateways.values():
         gateway.tenants = count
         gateway.issued = [
             issue._replace(leased=move_issued(issue.leased), occupied=move_issued(issue.occupied))
             for issue in gateway.issued
         ]
-        for name in ("demand", "spent", "refused", "held", "gauges", "filling"):
-            setattr(gateway, name, move(getattr(gateway, name)))
+        gateway.figures = move(gateway.figures)
     pool.terms = terms
 
 
 def _move_window(old: Window, tokens: Ints, window_s: int, grace_s: int) -> Window:
-    new = new_window(len(tokens), window_s, grace_s)
+    new = new_window(tokens.shape[1], window_s, grace_s)
     new.newest = old.newest
     before, after = old.flows.shape[1], new.flows.shape[1]
     for second in range(max(0, old.newest - min(before, after) + 1), old.newest + 1):
-        new.tokens[:, second % after] = tokens[:, second % before]
+        new.tokens[second % after] = tokens[second % before]
         new.flows[:, second % after] = old.flows[:, second % before]
     return new

@@ -20,7 +20,7 @@ from tokenweir.core.fold import (
     is_recent,
     last_sequence,
 )
-from tokenweir.core.pool import COUNTERS, GAUGES, Gateway, Pool
+from tokenweir.core.pool import COUNTERS, FILLING, GAUGED, GAUGES, REFUSED, SPENT, Pool, gathered
 from tokenweir.core.terms import Ints, Terms
 from tokenweir.core.window import put_tokens, spots
 
@@ -79,11 +79,16 @@ class Placed:
     second: Ints  # of the event
     spot: Ints  # its place in the window
     charged: Ints
-    gateways: Sequence[int]  # of each report: its number among those of the sheet
-    by_gateway: Ints  # place in a matrix (gateways, tenants)
-    by_report: Ints  # place of the first gauge in one of (reports, gauges, tenants)
     counters: Sequence[tuple[int, Ints]]  # by the place in COUNTERS: those that are not all 0
     gauges: Sequence[tuple[int, Ints]]  # the same in GAUGES
+
+
+class Entries(NamedTuple):
+    """Rows that count, in the order of the log; arrays of shape (rows,)."""
+
+    rows: Rows
+    at: Ints  # place of a tenant's first figure in all gateways'
+    gauged: Ints  # the row of its gateway's figures that the first gauge belongs to; 0: none
 
 
 def place(pool: Pool, sheet: Sheet) -> Placed:
@@ -91,13 +96,9 @@ def place(pool: Pool, sheet: Sheet) -> Placed:
 
     A spec with other weights brings other terms.
     """
-    tenants, columns = len(pool.terms.names), sheet.columns
-    tenant = pool.terms.find(sheet.names)[sheet.tenant]
-    numbers = dict[str, int]()
-    gateways = [numbers.setdefault(each.gateway, len(numbers)) for each in sheet.headings]
+    columns, tenant = sheet.columns, pool.terms.find(sheet.names)[sheet.tenant]
     cut_ms = [each.append_ms - each.age_ms for each in sheet.headings]
-    of_report = np.array([range(len(gateways)), gateways, cut_ms], dtype=np.int64)
-    report, gateway, cut = of_report.repeat(np.diff(sheet.begins), axis=1)
+    cut = np.array(cut_ms, dtype=np.int64).repeat(np.diff(sheet.begins))
     nothing = np.zeros_like(tenant)
     charged = charged_by(pool, *(columns.get(name, nothing) for name in COLUMNS[TOKENS]))
     counted = {**columns, "charged": charged}
@@ -111,9 +112,6 @@ def place(pool: Pool, sheet: Sheet) -> Placed:
         second=second,
         spot=spot,
         charged=charged,
-        gateways=gateways,
-        by_gateway=gateway * tenants + tenant,
-        by_report=report * (len(GAUGES) * tenants) + tenant,
         counters=[(row, counted[name]) for row, name in enumerate(COUNTERS) if name in counted],
         gauges=[(row, columns[name]) for row, name in enumerate(GAUGES) if name in columns],
     )
@@ -128,77 +126,96 @@ def fold_placed(pool: Pool, placed: Placed, begin: int, end: int) -> bool:
     headings = placed.sheet.headings[begin:end]
     if pool.quotas.accounts.keys or max(each.applied for each in headings) > pool.boundary_ms:
         return False
-    heard = dict[int, Gateway]()  # by the number of a report that counts
-    for number, heading in enumerate(headings, begin):
-        gateway = _hear(pool, heading)
-        if gateway is not None:
-            heard[number] = gateway
-    _gauge(pool, placed, begin, end, heard)
-    _count(pool, placed, _rows(placed.sheet, begin, end, heard), heard)
+    heard = [number for number, each in enumerate(headings, begin) if _hear(pool, each)]
+    if heard:
+        _count(pool, placed, _entries(pool, placed, heard))
     return True
 
 
-def _hear(pool: Pool, heading: Heading) -> Gateway | None:
-    """The gateway of a report; None for a repeat, which counts nothing."""
+def _hear(pool: Pool, heading: Heading) -> bool:
+    """Whether a report counts: a repeat does not."""
     append_ms, name, sequence, applied, closing, _, _ = heading
     pool.clock_ms = max(pool.clock_ms, append_ms)
     gateway = pool.gateways.get(name)
     last = gateway.sequence if gateway else last_sequence(pool, name)
     if sequence <= last:
-        return None
+        return False
     gateway = gateway or gateway_of(pool, name)
     hear(pool, gateway, sequence, last, applied, closing=closing)
-    return gateway
+    return True
 
 
-def _rows(sheet: Sheet, begin: int, end: int, heard: Mapping[int, Gateway]) -> Rows:
-    """The rows of the reports that count."""
-    begins = sheet.begins
-    if len(heard) == end - begin:
-        return slice(begins[begin], begins[end])
+def _entries(pool: Pool, placed: Placed, heard: Sequence[int]) -> Entries:
+    """The rows of the reports that count, and where they are counted."""
+    figures, begins = gathered(pool), placed.sheet.begins
+    own = figures.shape[1] * figures.shape[2]
+    of_gateway = {name: row * own for row, name in enumerate(pool.gateways)}
+    at = [of_gateway[placed.sheet.headings[number].gateway] for number in heard]
+    gauged = _gauged(pool, placed.sheet, heard)
+    count = [begins[number + 1] - begins[number] for number in heard]
+    at, gauged = np.array((at, gauged), dtype=np.int64).repeat(count, axis=1)
+    rows = _rows(begins, heard)
+    return Entries(rows, at + placed.tenant[rows], gauged)
+
+
+def _rows(begins: Sequence[int], heard: Sequence[int]) -> Rows:
+    first, last = heard[0], heard[-1] + 1
+    if len(heard) == last - first:
+        return slice(begins[first], begins[last])
     rows = [row for number in heard for row in range(begins[number], begins[number + 1])]
     return np.array(rows, dtype=np.int64)
 
 
-def _gauge(pool: Pool, placed: Placed, begin: int, end: int, heard: Mapping[int, Gateway]) -> None:
-    """Gauges are whole in each complete report, which may come in parts (R2)."""
-    tenants, sheet = len(pool.terms.names), placed.sheet
-    gauges = np.zeros((end - begin, len(GAUGES), tenants), dtype=np.int64)
-    rows = slice(sheet.begins[begin], sheet.begins[end])
-    places = placed.by_report[rows] - begin * len(GAUGES) * tenants
+def _gauged(pool: Pool, sheet: Sheet, heard: Sequence[int]) -> Sequence[int]:
+    """The row of a gateway's figures that each report's first gauge belongs to; 0: none any more.
+
+    Gauges are whole in each complete report, which may come in parts (R2): only the newest one
+    counts, and those parts that are not complete yet.
+    """
+    reports = dict[str, list[list[int]]]()  # of each gateway; the last one is not complete yet
+    for place, number in enumerate(heard):
+        _, name, _, _, _, more, _ = sheet.headings[number]
+        parts = reports.setdefault(name, [[]])
+        parts[-1].append(place)
+        if not more:
+            parts.append([])
+    rows = [0] * len(heard)
+    for name, (*complete, filling) in reports.items():
+        gateway = pool.gateways[name]
+        if complete:
+            # The first one may have begun before.
+            gateway.gauges[:] = gateway.filling if len(complete) == 1 else 0
+            gateway.filling[:] = 0
+        for place in complete[-1] if complete else ():
+            rows[place] = GAUGED[GAUGES[0]]
+        for place in filling:
+            rows[place] = FILLING
+        gateway.more = bool(filling) or (gateway.more and not complete)
+    return rows
+
+
+def _count(pool: Pool, placed: Placed, entries: Entries) -> None:
+    rows, at, gauged = entries
+    flat, tenants = gathered(pool).reshape(-1), len(pool.terms.names)
+    newest = gauged.nonzero()[0]
+    into = at[newest] + gauged[newest] * tenants
     for gauge, column in placed.gauges:
-        np.add.at(gauges.reshape(-1)[gauge * tenants :], places, column[rows])
-    for number, gateway in heard.items():
-        _show(gateway, gauges[number - begin], sheet.headings[number].more)
-
-
-def _show(gateway: Gateway, gauges: Ints, more: bool) -> None:
-    gateway.filling = gateway.filling + gauges if gateway.more else gauges
-    gateway.more = more
-    if not more:
-        gateway.gauges, gateway.filling = gateway.filling, gateway.gauges
-
-
-def _count(pool: Pool, placed: Placed, rows: Rows, heard: Mapping[int, Gateway]) -> None:
-    event_ms = placed.event_ms[rows]
+        np.add.at(flat[gauge * tenants :], into, column[rows][newest])
+    event_ms, charged = placed.event_ms[rows], placed.charged[rows]
     added = _added(placed, rows)
     pool.totals += added.T
-    put_tokens(pool.window, placed.second[rows], placed.spot[rows], placed.charged[rows])
+    put_tokens(pool.window, placed.second[rows], placed.spot[rows], charged)
     recent = is_recent(pool, event_ms)
     if not recent.all():  # no demand of this interval
-        rows = np.arange(len(placed.tenant))[rows][recent]
-        added = _added(placed, rows)
+        rows, at = np.arange(len(placed.tenant))[rows][recent], at[recent]
+        added, charged = _added(placed, rows), charged[recent]
     for name, counter in TALLIED:
         sums: Ints = getattr(pool.tally, name)
         sums += added[counter]
-    gateways = {placed.gateways[number]: gateway for number, gateway in heard.items()}
-    spent = _by_gateway(placed, rows, np.maximum(placed.charged[rows], 0))
-    for number, gateway in gateways.items():
-        gateway.spent += spent[number]
+    np.add.at(flat[SPENT * tenants :], at, np.maximum(charged, 0))
     if "refused_tokens" in placed.sheet.columns:
-        refused = _by_gateway(placed, rows, placed.sheet.columns["refused_tokens"][rows])
-        for number, gateway in gateways.items():
-            gateway.refused += refused[number]
+        refused = placed.sheet.columns["refused_tokens"][rows]
+        np.add.at(flat[REFUSED * tenants :], at, refused)
 
 
 def _added(placed: Placed, rows: Rows) -> Ints:
@@ -208,10 +225,3 @@ def _added(placed: Placed, rows: Rows) -> Ints:
     for counter, column in placed.counters:
         np.add.at(added[counter], tenant, column[rows])
     return added
-
-
-def _by_gateway(placed: Placed, rows: Rows, tokens: Ints) -> Ints:
-    """The sums of a column by gateway and tenant."""
-    sums = np.zeros((max(placed.gateways) + 1, len(placed.terms.names)), dtype=np.int64)
-    np.add.at(sums.reshape(-1), placed.by_gateway[rows], tokens)
-    return sums

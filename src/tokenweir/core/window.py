@@ -1,7 +1,7 @@
 """What was used and what could have been used over the last seconds, in one ring of seconds.
 
-Column `s % seconds` holds second `s` of the pool's log. The ring is `grace` longer than the window,
-so that a late report still finds the second that it belongs to (T7).
+Row `s % seconds` of the tokens, and that column of the flows, holds second `s` of the pool's log.
+The ring is `grace` longer than the window, so that a late report still finds its second (T7).
 """
 
 from dataclasses import dataclass
@@ -18,21 +18,21 @@ BUDGET_TOKENS, BUDGET_SEQUENCES, BUDGET_KV, FIRM_SEQUENCES, LENT_SEQUENCES, FIRM
 
 @dataclass(slots=True)
 class Window:
-    """`tokens` has shape (tenants, seconds), charged tokens.
+    """`tokens` has shape (seconds, tenants), charged tokens.
 
     `flows` has shape (7, seconds): milli-tokens, then sequences and bytes times milliseconds.
     """
 
     tokens: Ints
     flows: Ints
-    newest: int = 0  # the second up to which columns are valid
+    newest: int = 0  # the second up to which the ring is valid
 
 
 def new_window(tenants: int, window_s: int, grace_s: int) -> Window:
     """An empty ring for so many tenants."""
     seconds = window_s + grace_s + 2
     return Window(
-        np.zeros((tenants, seconds), dtype=np.int64), np.zeros((7, seconds), dtype=np.int64)
+        np.zeros((seconds, tenants), dtype=np.int64), np.zeros((7, seconds), dtype=np.int64)
     )
 
 
@@ -44,7 +44,7 @@ def roll(window: Window, now_ms: int) -> None:
     seconds = window.flows.shape[1]
     first = max(window.newest + 1, now_s - seconds + 1)
     stale = [second % seconds for second in range(first, now_s + 1)]
-    window.tokens[:, stale] = 0
+    window.tokens[stale] = 0
     window.flows[:, stale] = 0
     window.newest = now_s
 
@@ -57,7 +57,7 @@ def add_tokens(window: Window, tenants: Ints, event_ms: Ints, charged: Ints) -> 
 def spots(window: Window, tenants: Ints, event_ms: Ints) -> tuple[Ints, Ints]:
     """The seconds of events, and their places in the ring, as long as it has this size."""
     seconds, second = window.flows.shape[1], event_ms // 1000
-    return second, tenants * seconds + second % seconds
+    return second, second % seconds * window.tokens.shape[1] + tenants
 
 
 def put_tokens(window: Window, second: Ints, place: Ints, charged: Ints) -> None:
@@ -86,9 +86,9 @@ def covered(window: Window, at_ms: int, window_s: int) -> tuple[Ints, Ints]:
     seconds = window.flows.shape[1]
     end = (at_ms - 1) // 1000 % seconds + 1
     begin = end - window_s
-    tokens = window.tokens[:, max(begin, 0) : end].sum(axis=1)
+    tokens = window.tokens[max(begin, 0) : end].sum(axis=0)
     flows = window.flows[:, max(begin, 0) : end].sum(axis=1)
     if begin < 0:  # the ring's end comes before its beginning
-        tokens += window.tokens[:, begin:].sum(axis=1)
+        tokens += window.tokens[begin:].sum(axis=0)
         flows += window.flows[:, begin:].sum(axis=1)
     return tokens, flows

@@ -26,7 +26,7 @@ def total(pool: Pool, name: str, counter: str = "charged") -> int:
 
 
 def in_window(pool: Pool, name: str) -> int:
-    return int(pool.window.tokens[pool.terms.index[name]].sum())
+    return int(pool.window.tokens[:, pool.terms.index[name]].sum())
 
 
 @pytest.mark.parametrize("times", [1, 2, 5])
@@ -136,7 +136,7 @@ class TestLateUsage:
         step(pool, report("h", 1), START + 8_500)
         step(pool, report("g", 1, {"a": 7}, age_ms=8_000), START + 8_500)
         second = START // 1000 % pool.window.flows.shape[1]
-        assert pool.window.tokens[pool.terms.index["a"], second] == 7
+        assert pool.window.tokens[second, pool.terms.index["a"]] == 7
 
     def test_until_window_and_grace_are_over_it_finds_its_second(self, pool: Pool) -> None:
         step(pool, report("h", 1), START + 68_000)
@@ -152,7 +152,7 @@ class TestLateUsage:
         step(pool, report("h", 1), START + 30_000)
         step(pool, report("g", 1, {"a": 7}, age_ms=2_000, row_age_ms=3_000), START + 30_000)
         second = (START + 25_000) // 1000 % pool.window.flows.shape[1]
-        assert pool.window.tokens[pool.terms.index["a"], second] == 7
+        assert pool.window.tokens[second, pool.terms.index["a"]] == 7
 
     def test_what_was_kept_in_a_spool_is_no_demand_of_this_interval(self, pool: Pool) -> None:
         step(pool, report("h", 1), START + 30_000)
