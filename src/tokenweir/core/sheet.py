@@ -149,9 +149,9 @@ def _entries(pool: Pool, placed: Placed, heard: Sequence[int]) -> Entries:
     """The rows of the reports that count, and where they are counted."""
     figures, begins = gathered(pool), placed.sheet.begins
     own = figures.shape[1] * figures.shape[2]
-    of_gateway = {name: row * own for row, name in enumerate(pool.gateways)}
-    at = [of_gateway[placed.sheet.headings[number].gateway] for number in heard]
-    gauged = _gauged(pool, placed.sheet, heard)
+    places = {name: place for place, name in enumerate(pool.gateways)}
+    at = [places[placed.sheet.headings[number].gateway] * own for number in heard]
+    gauged = _gauged(pool, places, placed.sheet, heard)
     count = [begins[number + 1] - begins[number] for number in heard]
     at, gauged = np.array((at, gauged), dtype=np.int64).repeat(count, axis=1)
     rows = _rows(begins, heard)
@@ -166,7 +166,9 @@ def _rows(begins: Sequence[int], heard: Sequence[int]) -> Rows:
     return np.array(rows, dtype=np.int64)
 
 
-def _gauged(pool: Pool, sheet: Sheet, heard: Sequence[int]) -> Sequence[int]:
+def _gauged(
+    pool: Pool, places: Mapping[str, int], sheet: Sheet, heard: Sequence[int]
+) -> Sequence[int]:
     """The row of a gateway's figures that each report's first gauge belongs to; 0: none any more.
 
     Gauges are whole in each complete report, which may come in parts (R2): only the newest one
@@ -179,18 +181,20 @@ def _gauged(pool: Pool, sheet: Sheet, heard: Sequence[int]) -> Sequence[int]:
         parts[-1].append(place)
         if not more:
             parts.append([])
-    rows = [0] * len(heard)
+    rows, anew = [0] * len(heard), list[int]()
     for name, (*complete, filling) in reports.items():
         gateway = pool.gateways[name]
-        if complete:
-            # The first one may have begun before.
+        if complete and gateway.more:  # the first one began before
             gateway.gauges[:] = gateway.filling if len(complete) == 1 else 0
             gateway.filling[:] = 0
+        elif complete:
+            anew.append(places[name])
         for place in complete[-1] if complete else ():
             rows[place] = GAUGED[GAUGES[0]]
         for place in filling:
             rows[place] = FILLING
         gateway.more = bool(filling) or (gateway.more and not complete)
+    gathered(pool)[anew, GAUGED[GAUGES[0]] : FILLING] = 0
     return rows
 
 
