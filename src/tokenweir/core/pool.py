@@ -91,22 +91,22 @@ class Gateway:
     @property
     def demand(self) -> Ints:
         """Smoothed, milli-tokens/s."""
-        return self.figures[DEMAND]
+        return self._row(DEMAND)
 
     @property
     def spent(self) -> Ints:
         """Charged tokens since the last decision."""
-        return self.figures[SPENT]
+        return self._row(SPENT)
 
     @property
     def refused(self) -> Ints:
         """Charged tokens since the last decision."""
-        return self.figures[REFUSED]
+        return self._row(REFUSED)
 
     @property
     def held(self) -> Ints:
         """Charged tokens that were held at the last decision."""
-        return self.figures[HELD]
+        return self._row(HELD)
 
     @property
     def gauges(self) -> Ints:
@@ -117,6 +117,10 @@ class Gateway:
     def filling(self) -> Ints:
         """The same, of the report whose parts are coming in."""
         return self.figures[FILLING:HELD]
+
+    def _row(self, row: int) -> Ints:
+        figures: Ints = self.figures[row]
+        return figures
 
 
 @dataclass(slots=True)
