@@ -15,7 +15,7 @@ from tokenweir.usage_log import Message, check_home, read_usage
 from tokenweir.usage_sheet import read_sheet
 from tokenweir.wire import head_of
 
-MOST = 128  # reports that are read at once
+MOST = 256  # reports that are read at once
 REPORT = head_of(UsageReport)
 
 

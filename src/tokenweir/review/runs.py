@@ -12,6 +12,8 @@ from tokenweir.review.fold import PoolFold
 from tokenweir.review.span import Span
 from tokenweir.usage_log import Message
 
+MOST_BYTES = 1 << 22  # of reports that are read at once, some ten times as many when read
+
 
 class Run(NamedTuple):
     """Messages, and what they say as reports of the pool; None: they are folded one by one."""
@@ -42,17 +44,18 @@ async def _ahead(
     fold: PoolFold, span: Span, messages: AsyncIterable[Message]
 ) -> AsyncIterator[Sequence[Message]]:
     """Reports one after the other, as many as are read at once; anything else alone."""
-    ahead: list[Message] = []
+    ahead, size = list[Message](), 0
     async for message in messages:
         if span.to_offset is not None and message.offset > span.to_offset:
             break
         is_report = fold.is_report(message)
-        if ahead and not (is_report and len(ahead) < fold.most):
+        if ahead and not (is_report and len(ahead) < fold.most and size < MOST_BYTES):
             yield ahead
-            ahead = []
+            ahead, size = [], 0
         ahead.append(message)
+        size += len(message.value or b"")
         if not is_report:
             yield ahead
-            ahead = []
+            ahead, size = [], 0
     if ahead:
         yield ahead
