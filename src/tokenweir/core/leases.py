@@ -5,7 +5,6 @@ leases like any other (L8).
 """
 
 from collections.abc import Sequence
-from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from tokenweir.core.issued import given, newest, remember, renewable, restate
 from tokenweir.core.occupancy import Occupancy, by_class, limits
 from tokenweir.core.occupancy import held as occupancy_held
-from tokenweir.core.pool import Gateway, Issue, Pool, stacked
+from tokenweir.core.pool import DEMAND, Gateway, Issue, Pool, gathered
 from tokenweir.core.share import cut, split
 from tokenweir.core.terms import Ints, standing
 from tokenweir.records.spec import PoolSpec
@@ -41,13 +40,14 @@ def lease(
 
     `occupancies` are what may be occupied of sequences and of the KV cache, where it is limited.
     """
-    gateways = [pool.gateways[name] for name in sorted(pool.gateways)]
+    demand = gathered(pool)[:, DEMAND]
+    gateways = [*pool.gateways.values()]
     if not gateways:
         return Leased({}, np.zeros_like(grant), np.zeros(0, dtype=np.int64))
     held = given(gateways, len(grant), at_ms)
     live = [renewable(gateway, spec, at_ms) for gateway in gateways]
     most = np.concatenate((grant, (pots,)))
-    wanted = _wanted(gateways, live, most)
+    wanted = _wanted(demand, live, most)
     rates = np.minimum(wanted, held.rates)
     lacks = np.add.accumulate(wanted - rates)
     total = held.rates.sum(axis=0)
@@ -70,16 +70,14 @@ def lease(
     return Leased(issues, (total + growth)[:-1], (held.rates + grown).sum(axis=1))
 
 
-def _wanted(gateways: Sequence[Gateway], live: Sequence[bool], most: Ints) -> Ints:
+def _wanted(demand: Ints, live: Sequence[bool], most: Ints) -> Ints:
     """The grants, split by demand over the live gateways, and the pots in equal parts."""
-    demand = [gateway.demand for gateway in compress(gateways, live)]
-    keys = np.empty((len(demand), len(most)), dtype=np.int64)
-    keys[:, :-1], keys[:, -1] = stacked(demand, len(most) - 1), 1
-    parts = split(most, keys)
+    keys = np.empty((len(live), len(most)), dtype=np.int64)
+    keys[:, :-1], keys[:, -1] = demand, 1
     if all(live):
-        return parts
-    wanted = np.zeros((len(gateways), len(most)), dtype=np.int64)
-    wanted[live] = parts
+        return split(most, keys)
+    wanted = np.zeros_like(keys)
+    wanted[live] = split(most, keys[live])
     return wanted
 
 
