@@ -163,4 +163,5 @@ def _groups(coded: Ints) -> tuple[NDArray[np.uint8], Ints]:
     apart += apart & 0x3F80_3F80_3F80_3F80
     bits = np.frexp(coded)[1]
     apart |= MORE.take(bits)
-    return apart.view(np.uint8), TAKEN.take(bits).view(np.bool_).nonzero()[0]
+    groups = apart.astype("<i8", copy=False).view(np.uint8)
+    return groups, TAKEN.take(bits).view(np.bool_).nonzero()[0]

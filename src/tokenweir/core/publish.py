@@ -177,7 +177,8 @@ def _barred(pool: Pool, verdict: Verdict) -> Barred | None:
     without = (verdict.grants.grant == 0) & asks & (verdict.action != REFUSE)
     without[terms.unknown] = False  # these share one allowance and have no names
     shut = terms.suspended | stopped | without
-    shut[[*bars]] = True
+    if bars:
+        shut[[*bars]] = True
     places = shut.nonzero()[0].tolist()
     barred = tuple((terms.names[place], _why(terms, stopped, bars, place)) for place in places)
     if barred == pool.barred and not verdict.guarded.changed:

@@ -26,7 +26,7 @@ class Recorded:
     def __init__(self, entries: AsyncIterator[Entry], begins_at: tuple[int, int]) -> None:
         """`begins_at` are time and next offset of the break that is not to be stopped at."""
         self._entries, self._begins_at = entries, begins_at
-        self._seen: dict[tuple[str, int], int] = {}  # hashes of what was written
+        self._seen: dict[tuple[str, int], int] = {}  # 64 bits of what was written
         self._chunks: dict[tuple[int, int], list[JournalEntry]] = {}
         self.waiting: dict[str, bytes] = {}  # decisions and audits that nobody took yet
         self.alarms: list[str] = []
