@@ -5,7 +5,7 @@ were read at once, and reports between two decisions are counted together; what 
 gateway is still taken up in the order of the log.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -128,7 +128,8 @@ def fold_placed(pool: Pool, placed: Placed, begin: int, end: int) -> bool:
         return False
     heard = [number for number, each in enumerate(headings, begin) if _hear(pool, each)]
     if heard:
-        _count(pool, placed, _entries(pool, placed, heard))
+        figures = gathered(pool)
+        _count(pool, placed, figures, _entries(pool, placed, figures, heard))
     return True
 
 
@@ -145,17 +146,18 @@ def _hear(pool: Pool, heading: Heading) -> bool:
     return True
 
 
-def _entries(pool: Pool, placed: Placed, heard: Sequence[int]) -> Entries:
+def _entries(pool: Pool, placed: Placed, figures: Ints, heard: Sequence[int]) -> Entries:
     """The rows of the reports that count, and where they are counted."""
-    figures, begins = gathered(pool), placed.sheet.begins
-    own = figures.shape[1] * figures.shape[2]
+    begins, own = placed.sheet.begins, figures.shape[1] * figures.shape[2]
     places = {name: place for place, name in enumerate(pool.gateways)}
-    at = [places[placed.sheet.headings[number].gateway] * own for number in heard]
-    gauged = _gauged(pool, places, placed.sheet, heard)
+    names = [placed.sheet.headings[number].gateway for number in heard]
+    at = [places[name] * own for name in names]
+    gauged, anew = _gauged(pool, names, [placed.sheet.headings[number].more for number in heard])
+    figures[[places[name] for name in anew], GAUGED[GAUGES[0]] : FILLING] = 0
     count = [begins[number + 1] - begins[number] for number in heard]
-    at, gauged = np.array((at, gauged), dtype=np.int64).repeat(count, axis=1)
+    of_row = np.array((at, gauged), dtype=np.int64).repeat(count, axis=1)
     rows = _rows(begins, heard)
-    return Entries(rows, at + placed.tenant[rows], gauged)
+    return Entries(rows, of_row[0] + placed.tenant[rows], of_row[1])
 
 
 def _rows(begins: Sequence[int], heard: Sequence[int]) -> Rows:
@@ -167,40 +169,39 @@ def _rows(begins: Sequence[int], heard: Sequence[int]) -> Rows:
 
 
 def _gauged(
-    pool: Pool, places: Mapping[str, int], sheet: Sheet, heard: Sequence[int]
-) -> Sequence[int]:
+    pool: Pool, names: Sequence[str], more: Sequence[bool]
+) -> tuple[Sequence[int], Collection[str]]:
     """The row of a gateway's figures that each report's first gauge belongs to; 0: none any more.
 
     Gauges are whole in each complete report, which may come in parts (R2): only the newest one
-    counts, and those parts that are not complete yet.
+    counts, and those parts that are not complete yet. Also the gateways whose gauges begin anew.
     """
-    reports = dict[str, list[list[int]]]()  # of each gateway; the last one is not complete yet
-    for place, number in enumerate(heard):
-        _, name, _, _, _, more, _ = sheet.headings[number]
-        parts = reports.setdefault(name, [[]])
-        parts[-1].append(place)
-        if not more:
-            parts.append([])
-    rows, anew = [0] * len(heard), list[int]()
-    for name, (*complete, filling) in reports.items():
+    complete, filling, anew = dict[str, list[int]](), dict[str, list[int]](), set[str]()
+    for place, (name, goes_on) in enumerate(zip(names, more, strict=True)):
+        if goes_on:
+            filling.setdefault(name, []).append(place)
+            continue
+        complete[name] = [*filling.pop(name, ()), place]
         gateway = pool.gateways[name]
-        if complete and gateway.more:  # the first one began before
-            gateway.gauges[:] = gateway.filling if len(complete) == 1 else 0
+        if gateway.more:  # it began before
+            gateway.gauges[:], gateway.more = gateway.filling, False
             gateway.filling[:] = 0
-        elif complete:
-            anew.append(places[name])
-        for place in complete[-1] if complete else ():
+        else:
+            anew.add(name)
+    rows = [0] * len(names)
+    for places in complete.values():
+        for place in places:
             rows[place] = GAUGED[GAUGES[0]]
-        for place in filling:
+    for name, places in filling.items():
+        pool.gateways[name].more = True
+        for place in places:
             rows[place] = FILLING
-        gateway.more = bool(filling) or (gateway.more and not complete)
-    gathered(pool)[anew, GAUGED[GAUGES[0]] : FILLING] = 0
-    return rows
+    return rows, anew
 
 
-def _count(pool: Pool, placed: Placed, entries: Entries) -> None:
+def _count(pool: Pool, placed: Placed, figures: Ints, entries: Entries) -> None:
     rows, at, gauged = entries
-    flat, tenants = gathered(pool).reshape(-1), len(pool.terms.names)
+    flat, tenants = figures.reshape(-1), len(pool.terms.names)
     newest = gauged.nonzero()[0]
     into = at[newest] + gauged[newest] * tenants
     for gauge, column in placed.gauges:
