@@ -7,18 +7,16 @@ and say what is wrong. The block of requests is passed over: only history reads 
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
-from struct import unpack
-from typing import NamedTuple
 
 import numpy as np
 
-from tokenweir.avro import LONGEST, number
+from tokenweir.avro import LONGEST, Numbers, number
 from tokenweir.core.fold import COLUMNS, HIGHEST, LOWEST, MOST_AGE_MS
 from tokenweir.core.sheet import Heading, Sheet
 from tokenweir.core.terms import Bools, Ints
 from tokenweir.records.usage import RequestsBlock, UsageReport
 from tokenweir.usage_log import Message
+from tokenweir.usage_names import Names, places, read_names
 from tokenweir.wire import head_of
 
 ARRAYS = ("tenant", "user", *COLUMNS)  # of numbers
@@ -28,86 +26,24 @@ HEADING = 6  # numbers: sequence, applied, closing, more, age, and how many name
 MAX = np.iinfo(np.int64).max
 LEAST, MOST = np.array([[1, 0, -1, -1, 0, 0], [MAX, MAX, 0, 0, MOST_AGE_MS, MAX]])[:, :, None]
 NO_ROWS = np.zeros(0, dtype=np.int64)
-SLOT_BITS, FACTOR = 13, np.uint64(0x9E3779B97F4A7C15)  # for a look-up of names; odd
-TOO_LONG = np.iinfo(np.int64).min  # stands for a number that is not believed
 
 
 class _Odd(Exception):
     """These bytes are read one record after the other."""
 
 
-class _Numbers:
-    """All numbers of some parts, each of which begins with one. A 0 stands before each part."""
-
-    def __init__(self, parts: Sequence[bytes]) -> None:
-        self.bytes = np.frombuffer(b"\0" + b"\0".join(parts), dtype=np.uint8)
-        self.goes_on: Bools = self.bytes > 127
-        self.ends = np.flatnonzero(~self.goes_on)  # each number's last byte
-        self.values = self._read()
-        sizes = np.array([*map(len, parts)], dtype=np.int64)
-        self.stops = (sizes + 1).cumsum() - 1  # the last byte of each part
-        self.begins = self.stops - sizes + 1
-        self.firsts = self.ends.searchsorted(self.begins)
-
-    def _read(self) -> Ints:
-        """Most have one byte or two: 16 bits do for a first look at what may end with each byte."""
-        found, two = self.bytes.astype(np.int16), self.goes_on[:-1].astype(np.int16)
-        found[1:] = found[1:] << 7 * two | found[:-1] & 127 * two
-        values = _signed(found)[self.ends].astype(np.int64)
-        is_longer = self.goes_on[:-2] & self.goes_on[1:-1] & ~self.goes_on[2:]
-        if is_longer.any():
-            ends = np.flatnonzero(is_longer) + 2
-            values[self.ends.searchsorted(ends)] = self._longer(ends)
-        return values
-
-    def _longer(self, ends: Ints) -> Ints:
-        found, more = self.bytes[ends].astype(np.int64), np.ones(len(ends), dtype=np.bool_)
-        for size in range(1, LONGEST):
-            more &= self.goes_on[ends - size]
-            if not more.any():
-                break
-            found = np.where(more, found << 7 | self.bytes[ends - size] & 127, found)
-        more &= self.goes_on[ends - LONGEST]
-        return np.where(more, TOO_LONG, _signed(found))
-
-
-def _signed(found: np.ndarray) -> np.ndarray:
-    return (found >> 1) ^ -(found & 1)
-
-
-class _Places(dict[bytes, int]):
-    """Names by their order, each once."""
-
-    def __missing__(self, name: bytes) -> int:
-        self[name] = place = len(self)
-        return place
-
-
-class _Names(NamedTuple):
-    """A report's names; `block` holds them, each behind its length, if they all have `step`."""
-
-    step: int
-    block: bytes
-    listed: Sequence[bytes]
-
-    def each(self) -> Sequence[bytes]:
-        """One after the other."""
-        step, block, listed = self
-        return unpack(f"x{step - 1}s" * (len(block) // step), block) if step else listed
-
-
 class _Reader:
     """What is read of each report before all of their numbers are."""
 
     def __init__(self) -> None:
-        self.names: list[_Names] = []
+        self.names: list[Names] = []
         self.tails: list[bytes] = []  # from the length of the first array of numbers on
         self.blocks: list[int] = []  # how many bytes of their blocks are left out
 
     def add(self, value: bytes, at: int, count: int) -> None:
         """Read the names, which begin at a place."""
         if count:
-            names, at = _names(value, at, count)
+            names, at = read_names(value, at, count)
             if value[at]:  # another block of them
                 raise _Odd
             self.names.append(names)
@@ -118,67 +54,10 @@ class _Reader:
         self.blocks.append(len(value) - end)
 
 
-def _names(value: bytes, at: int, count: int) -> tuple[_Names, int]:
-    size, step = value[at], (value[at] >> 1) + 1
-    end = at + count * step
-    if size & 129 or value[at:end:step].count(size) != count:
-        listed, end = _one_by_one(value, at, count)
-        return _Names(0, b"", listed), end
-    return _Names(step, value[at:end], ()), end  # of the same length, as numbered ones are
-
-
-def _one_by_one(value: bytes, at: int, count: int) -> tuple[Sequence[bytes], int]:
-    names = list[bytes]()
-    for _ in range(count):
-        size = value[at]
-        at += 1
-        if size & 129:  # 64 bytes or more, or negative
-            size, at = number(value, at - 1)
-            size *= 2
-        end = at + (size >> 1)
-        if end < at:
-            raise _Odd
-        names.append(value[at:end])
-        at = end
-    return names, at
-
-
-def _places(names: Sequence[_Names], known: _Places) -> Ints:
-    """The place of each name among those that are known, to which new ones are added."""
-    step = names[0].step if names else 0
-    if step and all(report.step == step for report in names):
-        return _of_one_length(b"".join([report.block for report in names]), step, known)
-    each = chain.from_iterable(report.each() for report in names)
-    return np.array([*map(known.__getitem__, each)], dtype=np.int64)
-
-
-def _of_one_length(block: bytes, step: int, known: _Places) -> Ints:
-    """The same, in fewer looks at `known`: names that were seen before are found by their bytes."""
-    count = len(block) // step
-    even = np.zeros((count, -(-step // 8) * 8), dtype=np.uint8)
-    even[:, :step] = np.frombuffer(block, dtype=np.uint8).reshape(count, step)
-    words, hashed = even.view(np.uint64).T, np.zeros(count, dtype=np.uint64)
-    for word in words:
-        hashed = (hashed ^ word) * FACTOR
-    slot = hashed >> np.uint64(64 - SLOT_BITS)
-    number, seen = np.arange(count), np.empty(1 << SLOT_BITS, dtype=np.int64)
-    seen[slot] = number
-    same = seen[slot]  # one of those with the same slot: mostly the same name
-    for word in words:
-        same = np.where(word[same] == word, same, number)
-    found = np.zeros(count, dtype=np.int64)
-    is_looked_up = np.zeros(count, dtype=np.bool_)
-    is_looked_up[same] = True
-    for place in np.flatnonzero(is_looked_up).tolist():
-        found[place] = known[block[place * step + 1 : (place + 1) * step]]
-    places: Ints = found[same]
-    return places
-
-
 class _Arrays:
     """Where each report's arrays lie; matrices of shape (arrays, reports)."""
 
-    def __init__(self, numbers: _Numbers, blocks: Sequence[int]) -> None:
+    def __init__(self, numbers: Numbers, blocks: Sequence[int]) -> None:
         values, at = numbers.values, numbers.firsts
         self.rows = values[at]
         begins, lengths = [], []
@@ -229,19 +108,19 @@ def _sheet(pool: bytes, messages: Sequence[Message]) -> Sheet:
     reader = _Reader()
     for value, begin, count in zip(values, at.tolist(), named.tolist(), strict=True):
         reader.add(value, begin, count)
-    numbers = _Numbers(reader.tails)
+    numbers = Numbers(reader.tails)
     arrays = _Arrays(numbers, reader.blocks)
     columns = arrays.columns(numbers.values)
     tenant, user = (columns.pop(name, NO_ROWS) for name in ("tenant", "user"))
     _check(tenant, user, named.repeat(arrays.rows), columns)
-    known = _Places()
-    of_name, first_name = _places(reader.names, known), named.cumsum() - named
+    of_name, names = places(reader.names)
+    first_name = named.cumsum() - named
     append_ms = [message.append_ms for message in messages]
     lists = (column.tolist() for column in (sequence, applied, closing != 0, more != 0, age_ms))
     return Sheet(
         headings=[*map(Heading._make, zip(append_ms, gateways, *lists, strict=True))],
         begins=[0, *arrays.rows.cumsum().tolist()],
-        names=[name.decode() for name in known],
+        names=names,
         tenant=of_name[tenant + first_name.repeat(arrays.rows)],
         columns=columns,
     )
@@ -274,7 +153,7 @@ def _headings(values: Sequence[bytes], begins: Sequence[int]) -> tuple[Ints, Int
     """The numbers behind the gateways' names, (HEADING, reports), and where they end."""
     most = HEADING * LONGEST
     parts = [value[begin : begin + most] for value, begin in zip(values, begins, strict=True)]
-    numbers = _Numbers(parts)
+    numbers = Numbers(parts)
     place = numbers.firsts + np.arange(HEADING)[:, None]
     heading, ends = numbers.values[place], numbers.ends[place]
     if (ends[-1] > numbers.stops).any() or (ends[3] - ends[1] != 2).any():  # flags have a byte each
