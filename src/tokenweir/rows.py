@@ -203,8 +203,10 @@ def _restore_gateway(pool: Pool, row: GatewayRow) -> Gateway:
         row.more,
     )
     kept = len(row.figures) // (8 * max(len(place), 1))
-    # Older rows have fewer.
+    # Older rows have fewer, and in the place of what is coming in the gauges of before.
     gateway.figures[:kept] = _spread(row.figures, (kept, len(place)), place, tenants)
+    if not gateway.more:
+        gateway.filling[:] = 0
     issues = len(row.issued_ms)
     issued = np.zeros((issues, ISSUED, tenants + 1), dtype=np.int64)
     shape = (issues, row.issued_columns, len(place))

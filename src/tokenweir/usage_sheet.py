@@ -16,7 +16,7 @@ from tokenweir.core.sheet import Heading, Sheet
 from tokenweir.core.terms import Bools, Ints
 from tokenweir.records.usage import RequestsBlock, UsageReport
 from tokenweir.usage_log import Message
-from tokenweir.usage_names import Names, places, read_names
+from tokenweir.usage_names import places, read_names
 from tokenweir.wire import head_of
 
 ARRAYS = ("tenant", "user", *COLUMNS)  # of numbers
@@ -36,7 +36,7 @@ class _Reader:
     """What is read of each report before all of their numbers are."""
 
     def __init__(self) -> None:
-        self.names: list[Names] = []
+        self.names: list[bytes] = []
         self.tails: list[bytes] = []  # from the length of the first array of numbers on
         self.blocks: list[int] = []  # how many bytes of their blocks are left out
 
@@ -46,7 +46,7 @@ class _Reader:
             names, at = read_names(value, at, count)
             if value[at]:  # another block of them
                 raise _Odd
-            self.names.append(names)
+            self.names += names
             at += 1
         end = value.find(BLOCK, at)
         end = len(value) if end < 0 else end

@@ -1,7 +1,7 @@
 """A pool's state as rows, and back."""
 
 import random
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +9,10 @@ import pytest
 
 from tests.pools import START, pool_with, report, spec, step, tenant
 from tests.property.long_log import mixed
-from tokenweir.core.pool import Pool, new_pool
+from tokenweir.core.pool import FIGURES, FILLING, GAUGES, HELD, Pool, new_pool
 from tokenweir.core.step import advance
 from tokenweir.errors import BadRecord
-from tokenweir.records.rows import BlockRow
+from tokenweir.records.rows import BlockRow, GatewayRow
 from tokenweir.records.usage import CapacityReport
 from tokenweir.rows import BLOCK, from_rows, to_rows
 from tokenweir.wire import decode_as, encode
@@ -123,6 +123,17 @@ def test_rows_of_before_a_column_was_added_are_restored_with_zeros() -> None:
     pool = from_rows({**rows, "ewma/chat/00000": encode(old)})
     assert pool.tally.borrowed.any()
     assert not pool.tally.limit.any()
+
+
+def test_gauges_that_older_rows_hold_in_the_place_of_what_comes_in_are_dropped() -> None:
+    pool = busy_pool()
+    rows = to_rows(pool)
+    row = decode_as(GatewayRow, rows["pools/chat/g"])
+    figures = np.frombuffer(row.figures, "<i8").reshape(FIGURES, -1).copy()
+    figures[FILLING:HELD] = figures[FILLING - len(GAUGES) : FILLING]
+    assert figures[FILLING:HELD].any()
+    older = encode(replace(row, figures=figures.tobytes()))
+    assert same(from_rows({**rows, "pools/chat/g": older}), pool)
 
 
 def test_rows_of_two_pools_are_refused() -> None:
