@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 
 from streams.checkpoint import MARKER, Marker, decode_marker
 from streams.config import CHECKOUT, Config
 from streams.parts import environment
 from streams.supervise import Child
-from streams.tables import TABLES, changelog_name
+from streams.tables import TABLES, application_id, changelog_name
 from streams.topics import create_topics
 from tests.chained import BREAKS_THE_CORE, CHAINED, Chained, chain_of
 from tokenweir.errors import BadRecord
@@ -162,7 +163,7 @@ class Deployment:
 
     async def folded(self, pools: Sequence[str], tick: Callable[[], Awaitable[object]]) -> None:
         """Keep the pools' time moving until a checkpoint covers all that was there before."""
-        ends = await self._ends()
+        ends = await self.ends()
         homes = {partition_of(pool, self.config.partitions) for pool in pools}
 
         async def covered() -> bool:
@@ -209,7 +210,8 @@ class Deployment:
             differing = {known for known, values in contents.items() if len(values) > 1}
             assert differing == set()
 
-    async def _ends(self) -> dict[int, int]:
+    async def ends(self) -> dict[int, int]:
+        """Where each partition of the usage topic ends."""
         consumer = AIOKafkaConsumer(bootstrap_servers=self.brokers)
         await consumer.start()
         places = [
@@ -218,6 +220,18 @@ class Deployment:
         ends = await consumer.end_offsets(places)
         await consumer.stop()
         return {place.partition: end for place, end in ends.items()}
+
+    async def committed(self) -> dict[int, int]:
+        """The control workers' committed offsets in the usage topic; none for what has none."""
+        admin = AIOKafkaAdminClient(bootstrap_servers=self.brokers)
+        await admin.start()
+        found = await admin.list_consumer_group_offsets(application_id(self.config))
+        await admin.close()
+        return {
+            place.partition: at.offset
+            for place, at in found.items()
+            if place.topic == self.topics.usage
+        }
 
 
 @asynccontextmanager

@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+import re
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -26,6 +28,7 @@ pytestmark = pytest.mark.broker
 
 POOLS = ("chat", "code", "mail", "plan")
 OUT = COUNTERS.index("tokens_out")
+TAKEN_UP = re.compile(r"partition (\d+): goes on at offset")
 
 
 async def decided(deployment: Deployment, pools: tuple[str, ...] = POOLS) -> bool:
@@ -164,6 +167,49 @@ async def test_two_workers_join_die_and_return_and_every_record_counts_once(
         await until(folding(deployment.work("0")), "it has partitions again")
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
+        await assert_totals(deployment, load)
+
+
+def taken_up(worker: Child) -> list[int]:
+    """The partitions that a worker has begun to fold since its start, each as often as it did."""
+    return [int(found) for found in TAKEN_UP.findall(worker.tail(10_000))]
+
+
+async def test_commits_reach_the_end_after_partitions_have_moved_there_and_back(
+    brokers: str, prefix: str, tmp_path: Path
+) -> None:
+    """Field note 57: from one worker to another and back a second later; 1 000 messages more.
+
+    worker 0  |--- all ----|- the rest -|--- all, and 1 000 messages ---> committed
+    worker 1               |- some 1 s -|
+    """
+    async with deployed(brokers, prefix, tmp_path, "0") as deployment:
+        load = Load(deployment, POOLS)
+        await at_work(deployment, load)
+        traffic = asyncio.create_task(load.rounds(100_000, 0.05))
+        other = deployment.work("1")
+        await until(folding(other), "the other has partitions")
+        await asyncio.sleep(1)
+        deployment.workers["1"].kill()
+        moved, before = set(taken_up(other)), Counter(taken_up(deployment.workers["0"]))
+
+        async def all_back() -> bool:
+            again = Counter(taken_up(deployment.workers["0"])) - before
+            return moved <= again.keys()
+
+        await until(all_back, f"partitions {moved} are back")
+        traffic.cancel()
+        await asyncio.gather(traffic, return_exceptions=True)
+        await load.rounds(1_000 // 8, pause_s=0)  # four pools, two gateways
+        ends = await deployment.ends()
+
+        async def committed() -> bool:
+            await load.round()  # time goes on, for the checkpoint
+            done = await deployment.committed()
+            return all(done.get(partition, 0) >= end for partition, end in ends.items())
+
+        took_s = await until(committed, "commits reach the end", deadline_s=30, pause_s=0.4)
+        print(f"partitions {moved} went there and back, and were committed after {took_s:.1f} s")
         await assert_totals(deployment, load)
 
 
