@@ -8,7 +8,7 @@ import numpy as np
 
 from tokenweir.core.decide import Verdict
 from tokenweir.core.occupancy import KV, SEQUENCES, UNIT
-from tokenweir.core.pool import Pool, stacked
+from tokenweir.core.pool import Pool
 from tokenweir.core.terms import Ints
 from tokenweir.records.control import ControlDecision
 from tokenweir.records.journal import (
@@ -94,7 +94,7 @@ class Grounds(NamedTuple):
 def tenant_figures(pool: Pool, verdict: Verdict) -> Shown:
     """What the decision was taken on, for every tenant that is not idle."""
     measures, granted, tally, terms = verdict.measures, verdict.grants, pool.tally, pool.terms
-    values = stacked(
+    values = np.concatenate(
         (
             terms.baseline,
             measures.demand,
@@ -110,9 +110,8 @@ def tenant_figures(pool: Pool, verdict: Verdict) -> Shown:
             measures.queued,
             measures.spent,
             granted.borrowed,
-        ),
-        len(terms.names),
-    )
+        )
+    ).reshape(len(VALUES), len(terms.names))
     shown = np.logical_or.reduce(values.take(ACTIVE, axis=0) > 0).nonzero()[0]
     return Shown(
         names=[terms.names[place] for place in shown.tolist()],
