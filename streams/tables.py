@@ -101,7 +101,8 @@ class PartitionTables:
         for table in self.tables.values():
             table.promises.clear()
         try:
-            await asyncio.wait_for(asyncio.gather(*promises), SETTLE_S)
+            async with asyncio.timeout(SETTLE_S):
+                await asyncio.gather(*promises)
         except TimeoutError as error:
             raise Unavailable(
                 f"the broker has not acknowledged table rows for {SETTLE_S:.0f} s: is it up?"

@@ -98,7 +98,8 @@ class Load:
         output = self.processes[name].stdout
         assert output is not None
         try:
-            text = await asyncio.wait_for(output.readline(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                text = await output.readline()
         except TimeoutError:
             raise Unavailable(
                 self._last_words(name, f"is not ready in {timeout_s:.0f} s")

@@ -126,7 +126,8 @@ async def _counted(load: Load) -> Counted:
     ended = asyncio.create_task(ending.wait())
     await asyncio.wait({counting, ended}, return_when=asyncio.FIRST_COMPLETED)
     ended.cancel()
-    return await asyncio.wait_for(counting, END_S)
+    async with asyncio.timeout(END_S):
+        return await counting
 
 
 async def _show(play: Play, feed: Feed, start_s: float, console: Console) -> None:

@@ -106,8 +106,9 @@ async def open_log(brokers: str) -> AsyncIterator[Log]:
     )
     admin = AIOKafkaAdminClient(bootstrap_servers=brokers, request_timeout_ms=10_000)
     try:
-        await asyncio.wait_for(consumer.start(), ANSWER_S)
-        await asyncio.wait_for(admin.start(), ANSWER_S)
+        for client in (consumer, admin):
+            async with asyncio.timeout(ANSWER_S):
+                await client.start()
         yield Log(consumer, admin)
     except BrokenPipeError:  # the reader of our output has gone, not a broker
         raise

@@ -122,7 +122,8 @@ class Gateway:
             self._outlets[pool].cut(closing=True)
         left = asyncio.gather(*(outlet.emptied() for outlet in self._outlets.values()))
         try:
-            await asyncio.wait_for(left, CLOSING_S)
+            async with asyncio.timeout(CLOSING_S):
+                await left
         except TimeoutError:
             LOG.warning("gateway %s: closed with reports unsent: %s", self.id, self._link.trouble)
         for task in self._tasks:
