@@ -15,9 +15,9 @@ from tokenweir.core.sheet import Sheet, fold_placed, place
 from tokenweir.core.step import advance, fold
 from tokenweir.errors import BadRecord
 from tokenweir.records.usage import RequestsBlock, Totals, UsageReport
+from tokenweir.review.encoded.reports import read_sheet
 from tokenweir.rows import to_rows
 from tokenweir.usage_log import Message
-from tokenweir.usage_sheet import read_sheet
 from tokenweir.wire import decode, encode, head_of
 
 HEAD = head_of(RequestsBlock)

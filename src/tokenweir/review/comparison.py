@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from tokenweir.core.pool import Pool
 from tokenweir.core.step import Decided
-from tokenweir.journal_bytes import encode_decided
 from tokenweir.records.journal import JournalEntry
 from tokenweir.review.difference import (
     ABSENT,
@@ -13,6 +12,7 @@ from tokenweir.review.difference import (
     first_difference,
     rows_difference,
 )
+from tokenweir.review.encoded.entries import encode_decided
 from tokenweir.review.recorded import Recorded, boundary_of
 from tokenweir.review.span import Span
 from tokenweir.rows import to_rows

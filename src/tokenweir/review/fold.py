@@ -9,10 +9,10 @@ from tokenweir.core.step import Decided, UsageRecord, advance, fold
 from tokenweir.errors import BadRecord, TokenweirError
 from tokenweir.records.journal import JournalEntry
 from tokenweir.records.usage import UsageReport
+from tokenweir.review.encoded.reports import read_sheet
 from tokenweir.review.log import Letter, PoolLog
 from tokenweir.topics import pool_key
 from tokenweir.usage_log import Message, check_home, read_usage
-from tokenweir.usage_sheet import read_sheet
 from tokenweir.wire import head_of
 
 MOST = 256  # reports that are read at once

@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncIterator
 
-from tokenweir.avro import number
 from tokenweir.records.journal import Break, JournalEntry, SnapshotChunk
+from tokenweir.review.encoded.numbers import number
 from tokenweir.review.log import Entry
 from tokenweir.snapshots import Snapshot, newest_snapshots
 from tokenweir.wire import decode_as, head_of

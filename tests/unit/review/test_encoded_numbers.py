@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tokenweir.avro import TOO_LONG, Numbers, number
+from tokenweir.review.encoded.numbers import TOO_LONG, Numbers, number
 
 
 def written(value: int) -> bytes:

@@ -9,9 +9,9 @@ import pytest
 from tests.pools import START, pool_with, report, spec, step, tenant
 from tokenweir.core.figures import VALUES, Shown
 from tokenweir.core.step import Decided
-from tokenweir.journal_bytes import encode_decided
 from tokenweir.records.journal import GatewayFigures, QuotaFigures, TenantFigures
 from tokenweir.records.spec import CLASSES
+from tokenweir.review.encoded.entries import encode_decided
 from tokenweir.wire import encode
 
 NAMES = ("team", "größer", "x" * 80)

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tokenweir.avro import LONGEST, Numbers, number
 from tokenweir.core.fold import COLUMNS, HIGHEST, LOWEST, MOST_AGE_MS
 from tokenweir.core.sheet import Heading, Sheet
 from tokenweir.core.terms import Bools, Ints
 from tokenweir.records.usage import RequestsBlock, UsageReport
+from tokenweir.review.encoded.names import places, read_names
+from tokenweir.review.encoded.numbers import LONGEST, Numbers, number
 from tokenweir.usage_log import Message
-from tokenweir.usage_names import places, read_names
 from tokenweir.wire import head_of
 
 ARRAYS = ("tenant", "user", *COLUMNS)  # of numbers

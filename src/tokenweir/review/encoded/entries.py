@@ -11,8 +11,17 @@ import numpy as np
 from tokenweir.core.figures import Shown
 from tokenweir.core.publish import Decided
 from tokenweir.core.terms import Ints
-from tokenweir.flat import Flat, Put, put_names, put_number, put_numbers, put_text, putters, written
 from tokenweir.records.journal import JournalEntry
+from tokenweir.review.encoded.flat import (
+    Flat,
+    Put,
+    put_names,
+    put_number,
+    put_numbers,
+    put_text,
+    putters,
+    written,
+)
 from tokenweir.wire import encode, head_of, schema_of
 
 DECISION = 0  # the place of decisions among the bodies of an entry

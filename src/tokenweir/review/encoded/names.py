@@ -5,8 +5,8 @@ from struct import unpack
 
 import numpy as np
 
-from tokenweir.avro import number
 from tokenweir.core.terms import Ints
+from tokenweir.review.encoded.numbers import number
 
 
 def read_names(value: bytes, at: int, count: int) -> tuple[Sequence[bytes], int]:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.corpus.samples import RECORDS
-from tokenweir.flat import BITS, Flat, putters, written
 from tokenweir.records.control import Barred, ControlDecision, GatewayLeases
+from tokenweir.review.encoded.flat import BITS, Flat, putters, written
 from tokenweir.wire import encode, head_of, schema_of
 
 WRITTEN = 2 ** (BITS - 1)
