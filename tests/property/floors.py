@@ -66,7 +66,12 @@ class Floors:
                 raise Broken(f"{name} has {each} at {entry.decision.id}")
 
     def _beta_holds(self, entry: DecisionEntry, now: Mapping[str, Figures]) -> None:
-        """While elastic floors come back, a borrower keeps 1 - β, unless the core's come too."""
+        """While elastic floors come back, a borrower keeps 1 - β, unless the core's come too.
+
+        What is borrowed while the breaker is not closed are probes, which nobody keeps.
+        """
+        if entry.decision.breaker != "closed":
+            return
         grown = {name for name, each in now.items() if each.floor > self._floor(name)}
         if not grown or any(now[name].rank >= CORE for name in grown):
             return

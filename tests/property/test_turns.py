@@ -21,7 +21,7 @@ from tests.property.floors import BETA, CORE, Floors
 from tokenweir.core.reclaim import Loans, loans
 from tokenweir.core.step import Decided
 from tokenweir.core.tally import Tally
-from tokenweir.core.terms import Terms
+from tokenweir.core.terms import Ints, Terms
 from tokenweir.records.spec import RANK, PoolSpec, ReclaimTerms, ServiceClass, TuningTerms
 
 KINDS: tuple[ServiceClass, ...] = ("elastic",) * 6 + ("guaranteed", "dedicated", "spot")
@@ -86,9 +86,11 @@ def test_without_the_rest_of_who_gained_it_is_taken_back_at_once(
 ) -> None:
     """The check finds the rule that is missing."""
 
-    def restless(tally: Tally, terms: Terms, rules: ReclaimTerms, was_ms: int, at_ms: int) -> Loans:
+    def restless(
+        tally: Tally, terms: Terms, action: Ints, rules: ReclaimTerms, was_ms: int, at_ms: int
+    ) -> Loans:
         rested = replace(tally, gained_ms=np.zeros_like(tally.gained_ms))
-        return loans(rested, terms, rules, was_ms, at_ms)
+        return loans(rested, terms, action, rules, was_ms, at_ms)
 
     assert not _taken_back()
     monkeypatch.setattr("tokenweir.core.decide.loans", restless)

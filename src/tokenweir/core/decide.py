@@ -187,7 +187,7 @@ def _granted(pool: Pool, now: Situation, budget: Budget, at_ms: int) -> tuple[Gr
         now.present,
         pool.tally.carry,
         budget.capacity,
-        loans(pool.tally, now.terms, now.spec.reclaim, pool.boundary_ms, at_ms),
+        loans(pool.tally, now.terms, now.held_back, now.spec.reclaim, pool.boundary_ms, at_ms),
     )
     if pool.breaker.breaker == "closed":
         return granted, 0

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tokenweir.core import ONE
+from tokenweir.core.actions import FLOOR_ONLY
 from tokenweir.core.tally import Tally
 from tokenweir.core.terms import Ints, Terms, standing
 from tokenweir.records.spec import ReclaimTerms
@@ -23,12 +24,14 @@ class Loans:
     kept: Callable[[], Ints]  # what a reclaim must leave each borrower: few decisions ask for it
 
 
-def loans(tally: Tally, terms: Terms, reclaim: ReclaimTerms, before_ms: int, at_ms: int) -> Loans:
+def loans(
+    tally: Tally, terms: Terms, action: Ints, reclaim: ReclaimTerms, before_ms: int, at_ms: int
+) -> Loans:
     """What must be left to whom at `at_ms`; the last decision was at `before_ms`.
 
-    Spot and preemptible keep nothing. A borrower rests for the cool-down after a reclaim took from
-    it, unless the last decision took already and goes on, and after it gained from one itself: so
-    two tenants cannot take from each other in turn.
+    Spot and preemptible keep nothing, nor do those who may not borrow any more. A borrower rests
+    for the cool-down after a reclaim took from it, unless the last decision took already and goes
+    on, and after it gained from one itself: so two tenants cannot take from each other in turn.
     """
 
     def kept() -> Ints:
@@ -36,6 +39,7 @@ def loans(tally: Tally, terms: Terms, reclaim: ReclaimTerms, before_ms: int, at_
         rests = (at_ms - tally.lost_ms < reclaim.cool_down_ms) & ~goes_on
         rests |= at_ms - tally.gained_ms < reclaim.cool_down_ms
         remainder = tally.borrowed - tally.borrowed * reclaim.beta // ONE
-        return np.where(rests, tally.borrowed, remainder) * standing(terms).firm
+        keeps = standing(terms).firm & (action < FLOOR_ONLY)
+        return np.where(rests, tally.borrowed, remainder) * keeps
 
     return Loans(tally.floor, kept)

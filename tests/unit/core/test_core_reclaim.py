@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.pools import START, pool_with, report, spec, step, tenant
+from tokenweir.core.breaker import BreakerState
 from tokenweir.core.pool import Pool
 from tokenweir.core.step import Decided
 from tokenweir.records.journal import AuditEntry, DecisionEntry, TenantFigures
@@ -143,6 +144,13 @@ def test_a_cap_of_the_class_takes_no_more_than_beta_while_owners_come_back(
         lent = figures(run.ask({"taker": 20_000})).borrowed[-1]
     back = figures(run.ask({"owner": 5_000, "taker": 20_000})).borrowed[-1]
     assert back >= lent * 7 // 10
+
+
+def test_who_may_not_borrow_any_more_keeps_nothing_of_an_owner() -> None:
+    run = lent(owner="elastic", borrower="elastic")
+    run.pool.breaker = BreakerState("half_open", run.at_ms, 0, 60_000)
+    found = figures(run.ask({"owner": 5_000, "taker": 20_000}))
+    assert dict(zip(found.tenant, found.floor, strict=True))["owner"] == 5_000_000
 
 
 def test_a_loan_that_becomes_the_floor_of_the_same_tenant_is_not_lost() -> None:
