@@ -1,5 +1,7 @@
 """One block into one table, whole or not at all, and never sent twice (H1)."""
 
+from threading import Lock
+
 from clickhouse_connect.datatypes.registry import get_from_name
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.insert import InsertContext
@@ -19,6 +21,10 @@ WHOLE = {
     "max_partitions_per_insert_block": 1,
 }
 
+# Encoding takes four times the memory of the rows, and several threads would be no faster at it: it
+# is done for one block at a time.
+ENCODING = Lock()
+
 
 def comment_of(place: Place) -> str:
     """The `log_comment` by which a successor finds this sink's inserts (H2)."""
@@ -27,7 +33,8 @@ def comment_of(place: Place) -> str:
 
 def insert(client: Client, place: Place, block: Block) -> None:
     """Insert the block. After `Unavailable` its fate is unknown: the table must be asked."""
-    head, _, body = encoded(block).partition(b"\n")
+    with ENCODING:
+        head, _, body = encoded(block).partition(b"\n")
     with answered(f"insert into {block.table.name}"):
         # Not `client.insert`: that sends a block again when the connection closes before the
         # answer, so that a block which the server took is there twice.
