@@ -9,12 +9,13 @@ from streams.config import Config
 from streams.control_metrics import CONTROL
 from streams.core import Core
 from streams.folding import Folding
+from streams.health import watch
 from streams.log import Log
 from streams.publish import Publisher
 from streams.tables import declare_tables
 from streams.usage_log import UsageLog
 from streams.worker import choose_loop, end_process, ready_topics, run_worker
-from streams.worker_metrics import WorkerCollector, serve_metrics
+from streams.worker_metrics import WorkerCollector, serve_status
 from tokenweir.core import ARITHMETIC
 from tokenweir.core.pool import Pool, new_pool
 from tokenweir.core.step import advance, fold
@@ -54,5 +55,9 @@ def run_control(
     folding = Folding(source, app, declare_tables(app, config), publisher, reader)
     add_control_agent(app, topics.usage, folding)
     if metrics_port is not None:
-        serve_metrics(metrics_port, WorkerCollector(CONTROL, folding, topics))
+        serve_status(
+            metrics_port,
+            watch(app, folding, brokers),
+            WorkerCollector(CONTROL, folding, topics),
+        )
     run_worker(app, config)

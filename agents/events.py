@@ -10,10 +10,11 @@ from streams.events_clock import ReportPublisher, Ticks
 from streams.events_log import EventsLog
 from streams.events_metrics import EventsCollector
 from streams.folding import Folding
+from streams.health import watch
 from streams.log import Log
 from streams.tables import EVENT_TABLES, declare_tables
 from streams.worker import choose_loop, end_process, ready_topics, run_worker
-from streams.worker_metrics import serve_metrics
+from streams.worker_metrics import serve_status
 from tokenweir.topics import Topics
 
 ROLE = "events"
@@ -64,5 +65,5 @@ def run_events(config: Config, metrics_port: int | None = None) -> NoReturn:
     add_events_agent(app, topics.events, folding)
     add_ticks(app, topics.events, ticks)
     if metrics_port is not None:
-        serve_metrics(metrics_port, EventsCollector(folding, ticks))
+        serve_status(metrics_port, watch(app, folding, brokers), EventsCollector(folding, ticks))
     run_worker(app, config, ROLE)

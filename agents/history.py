@@ -12,7 +12,9 @@ from aiokafka.errors import KafkaConnectionError, OffsetOutOfRangeError
 from clickhouse_connect.driver.client import Client
 
 from streams.config import Config
+from streams.health import Watchdog
 from streams.sink import Sink
+from streams.worker_metrics import serve_status
 from tokenweir.errors import BadInput, Unavailable
 from tokenweir.history.client import connect
 from tokenweir.history.store import prepare
@@ -26,9 +28,10 @@ LEAVE_S = 2.0  # to say goodbye to Kafka
 REST_S = 1.0  # between tries at the start
 
 
-async def run(config: Config) -> int:
+async def run(config: Config, metrics_port: int | None = None) -> int:
     """Fill the history until SIGTERM or SIGINT; returns the exit code.
 
+    `metrics_port` is where its health and metrics are served, on loopback.
     Raises `BadInput` for tables that do not fit, and for logs that are not those of the tables.
     """
     if config.brokers is None or config.clickhouse is None:
@@ -40,10 +43,13 @@ async def run(config: Config) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    client = await _first_contact(config.clickhouse, stop)
+    watchdog = Watchdog(config.brokers)
+    if metrics_port is not None:
+        serve_status(metrics_port, watchdog)
+    client = await _first_contact(config.clickhouse, stop, watchdog)
     while client is not None and not stop.is_set():
         try:
-            await _follow(config, config.brokers, client, stop)
+            await _follow(config, config.brokers, client, stop, watchdog)
         except KafkaConnectionError as error:
             log.warning("waiting: Kafka at %s: %s", config.brokers, error)
             await _rest(stop)
@@ -75,7 +81,7 @@ def _quieten() -> None:
         logging.getLogger(name).addFilter(seldom)
 
 
-async def _first_contact(url: str, stop: asyncio.Event) -> Client | None:
+async def _first_contact(url: str, stop: asyncio.Event, watchdog: Watchdog) -> Client | None:
     """The client, its tables ready; None when asked to stop before ClickHouse has answered."""
     told = False
     while not stop.is_set():
@@ -83,11 +89,15 @@ async def _first_contact(url: str, stop: asyncio.Event) -> Client | None:
             client = await asyncio.to_thread(connect, url)
             zone = await asyncio.to_thread(prepare, client)
             log.info("ClickHouse answers; its time zone is %s", zone)
+            watchdog.told = ""
             return client
         except Unavailable as error:
             if not told:
                 log.warning("waiting: %s", error)
             told = True
+            watchdog.told = (
+                "nothing is written yet: ClickHouse does not answer; the worker's log says why"
+            )
             await _rest(stop)
     return None
 
@@ -97,7 +107,9 @@ async def _rest(stop: asyncio.Event) -> None:
         await asyncio.wait_for(stop.wait(), REST_S)
 
 
-async def _follow(config: Config, brokers: str, client: Client, stop: asyncio.Event) -> None:
+async def _follow(
+    config: Config, brokers: str, client: Client, stop: asyncio.Event, watchdog: Watchdog
+) -> None:
     topics = Topics(config.topic_prefix)
     consumer = AIOKafkaConsumer(
         bootstrap_servers=brokers,
@@ -112,6 +124,7 @@ async def _follow(config: Config, brokers: str, client: Client, stop: asyncio.Ev
         bootstrap_servers=brokers, enable_idempotence=True, max_request_size=4 << 20
     )
     sink = Sink(client, consumer, producer, topics)
+    watchdog.positions = sink.positions
     consumer.subscribe([topics.usage, topics.journal], listener=sink)
     ending = asyncio.create_task(stop.wait())
     try:
@@ -122,17 +135,22 @@ async def _follow(config: Config, brokers: str, client: Client, stop: asyncio.Ev
         await _soon(work, GOODBYE_S if stop.is_set() else None)
     finally:
         ending.cancel()
+        await sink.leave()
         # In the middle of a fetch that fails, aiokafka's `stop` raises a CancelledError of its own.
         leaving = asyncio.gather(consumer.stop(), producer.stop(), return_exceptions=True)
         await _soon(leaving, LEAVE_S)
 
 
 async def _work(sink: Sink, stop: asyncio.Event) -> None:
-    while not stop.is_set():
-        try:
-            await sink.step()
-        except OffsetOutOfRangeError as error:
-            await sink.refind(list(error.args[0]))
+    try:
+        while not stop.is_set():
+            try:
+                await sink.step()
+            except OffsetOutOfRangeError as error:
+                await sink.refind(list(error.args[0]))
+    except Exception:
+        await sink.rest()  # a successor of ours must not meet what is still being inserted
+        raise
     await sink.finish()
 
 

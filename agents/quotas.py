@@ -7,13 +7,14 @@ import faust
 from streams.app import worker_app
 from streams.config import Config
 from streams.folding import Folding
+from streams.health import watch
 from streams.log import Log
 from streams.publish import Publisher
 from streams.quota_log import SpendLog
 from streams.quota_metrics import QUOTAS
 from streams.tables import QUOTA_TABLES, declare_tables
 from streams.worker import choose_loop, end_process, ready_topics, run_worker
-from streams.worker_metrics import WorkerCollector, serve_metrics
+from streams.worker_metrics import WorkerCollector, serve_status
 from tokenweir.topics import Topics
 
 ROLE = "quotas"
@@ -51,5 +52,9 @@ def run_quotas(config: Config, metrics_port: int | None = None) -> NoReturn:
     )
     add_quotas_agent(app, topics.spend, folding)
     if metrics_port is not None:
-        serve_metrics(metrics_port, WorkerCollector(QUOTAS, folding, topics))
+        serve_status(
+            metrics_port,
+            watch(app, folding, brokers),
+            WorkerCollector(QUOTAS, folding, topics),
+        )
     run_worker(app, config, ROLE)

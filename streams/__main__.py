@@ -65,8 +65,15 @@ def topics_command() -> None:
     click.echo("all topics are as they must be")
 
 
+METRICS_PORT = click.option(
+    "--metrics-port",
+    type=click.IntRange(1, 65535),
+    help="Serve /metrics and /healthz on loopback.",
+)
+
+
 @click.command("control")
-@click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve /metrics on loopback.")
+@METRICS_PORT
 def control_command(metrics_port: int | None) -> None:
     """Run one control worker: fold usage, decide, publish. TOKENWEIR_WORKER names it."""
     from agents.control import run_control
@@ -75,7 +82,7 @@ def control_command(metrics_port: int | None) -> None:
 
 
 @click.command("events")
-@click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve /metrics on loopback.")
+@METRICS_PORT
 def events_command(metrics_port: int | None) -> None:
     """Gather the events of gateways in other languages into reports. TOKENWEIR_WORKER names it."""
     from agents.events import run_events
@@ -84,7 +91,7 @@ def events_command(metrics_port: int | None) -> None:
 
 
 @click.command("quotas")
-@click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve /metrics on loopback.")
+@METRICS_PORT
 def quotas_command(metrics_port: int | None) -> None:
     """Give each pool its part of quotas that several pools share. TOKENWEIR_WORKER names it."""
     os.nice(5)  # its answers may be a moment late: on a small machine control workers come first
@@ -94,14 +101,15 @@ def quotas_command(metrics_port: int | None) -> None:
 
 
 @click.command("history")
-def history_command() -> None:
+@METRICS_PORT
+def history_command(metrics_port: int | None) -> None:
     """Write usage, decisions and audit from Kafka to ClickHouse."""
     from agents.history import run
 
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    sys.exit(asyncio.run(run(read_config(os.environ))))
+    sys.exit(asyncio.run(run(read_config(os.environ), metrics_port)))
 
 
 def main() -> None:

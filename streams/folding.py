@@ -6,11 +6,12 @@ group; when that changes it is thrown away, and loaded again from the tables.
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import faust
+from aiokafka import TopicPartition
 
 from streams.checkpoint import write
 from streams.log import Log
@@ -58,6 +59,18 @@ class Folding(Generic[S]):
         self.kept: dict[int, Keeping[S]] = {}
         self.unfoldable: dict[int, dict[int, str]] = {}  # partition: offset: reason
         self.work = Work()
+        self._finished: dict[int, int | None] = {}  # partition: all below it is folded
+
+    def assigned(self, partitions: Iterable[int]) -> None:
+        """These partitions are ours from now on."""
+        self._finished = dict.fromkeys(partitions)
+
+    def positions(self) -> dict[TopicPartition, int | None]:
+        """Of each partition that is ours, the offset below which all is folded and handed to the
+        producer; None before its first message. May be called from another thread.
+        """
+        topic, finished = self.source.topic, [*self._finished.items()]
+        return {TopicPartition(topic, partition): offset for partition, offset in finished}
 
     async def take(self, event: Any) -> None:
         """Fold the event's message, if it is its turn; what is missing before it comes first.
@@ -91,8 +104,10 @@ class Folding(Generic[S]):
     async def _keeping(self, message: Any) -> Keeping[S]:
         keeping = self.kept.get(message.partition)
         if keeping is None or keeping.generation != message.generation_id:
+            self._reached(message.partition, message.offset)  # at most: it waits for the state
             keeping = await self._load(message.partition, message.generation_id)
             self.kept[message.partition] = keeping
+            self._reached(message.partition, keeping.state.next_offset)
         return keeping
 
     async def _fold(self, keeping: Keeping[S], message: Any) -> None:
@@ -117,6 +132,7 @@ class Folding(Generic[S]):
         self.work.note(out, keeping.state.place.topics.control)
         if out:
             await self.publisher.send(keeping.state.place.partition, out)
+        self._reached(keeping.state.place.partition, keeping.state.next_offset)
 
     async def _load(self, partition: int, generation: int) -> Keeping[S]:
         store = PartitionTables(self.app, self.tables, partition)
@@ -170,6 +186,10 @@ class Folding(Generic[S]):
             message.ack(self.app.consumer)
         keeping.held.clear()
         self.work.checkpointed(time.monotonic() - start_s)
+
+    def _reached(self, partition: int, offset: int) -> None:
+        if partition in self._finished:  # else it was lost in the meantime
+            self._finished[partition] = offset
 
     def _check(self, generation: int) -> None:
         if generation != self._now():

@@ -1,17 +1,20 @@
-"""Prometheus metrics of a worker that folds a topic, read when they are asked for."""
+"""Prometheus metrics and the health of a worker, read when they are asked for."""
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from wsgiref.simple_server import WSGIServer
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 
 from streams.folding import Folding
+from streams.health import Watchdog
 from streams.work import Work
 from tokenweir.topics import Topics
 
@@ -95,9 +98,53 @@ class WorkerCollector(Collector):
             yield family
 
 
-def serve_metrics(port: int, collector: Collector) -> WSGIServer:
-    """Answer `/metrics` on loopback, from a thread of its own: also while the worker is stuck."""
+class WatchdogCollector(Collector):
+    """What a worker's watchdog sees."""
+
+    def __init__(self, watchdog: Watchdog) -> None:
+        self.watchdog = watchdog
+
+    def collect(self) -> Iterator[Family]:
+        """Its verdict, and what the verdict is about."""
+        yield GaugeMetricFamily(
+            "tokenweir_worker_healthy",
+            "1 while `/healthz` answers 200, else 0",
+            value=self.watchdog.health().ok,
+        )
+        still = GaugeMetricFamily(
+            "tokenweir_worker_still_seconds",
+            "how long messages have waited while none was finished; 0 while it goes on",
+            labels=("topic", "partition"),
+        )
+        for place, seconds in self.watchdog.still_s().items():
+            still.add_metric((place.topic, str(place.partition)), seconds)
+        yield still
+
+
+def serve_status(port: int, watchdog: Watchdog, *collectors: Collector) -> WSGIServer:
+    """Answer `/metrics` and `/healthz` on loopback, also while the worker is stuck.
+
+    That is done in a thread of its own, and so is what the watchdog does from now on.
+    """
+    watchdog.start()
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(collector)
+    for collector in (WatchdogCollector(watchdog), *collectors):
+        registry.register(collector)
     server, _ = start_http_server(port, "127.0.0.1", registry)
+    server.set_app(_with_health(watchdog, make_wsgi_app(registry)))
     return server
+
+
+def _with_health(watchdog: Watchdog, others: WSGIApplication) -> WSGIApplication:
+    """`/healthz` as gateways answer it, and all other paths as before."""
+
+    def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        if environ["PATH_INFO"] != "/healthz":
+            return others(environ, start)
+        found = watchdog.health()
+        body = json.dumps({"ok": found.ok, "problems": found.problems}).encode()
+        status = "200 OK" if found.ok else "503 Service Unavailable"
+        start(status, [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+        return [body]
+
+    return answer

@@ -55,12 +55,12 @@ class Site:
         self.histories: dict[str, Child] = {}
         self.sequence = 0
 
-    def history(self, name: str = "0") -> Child:
-        """Start a history process, or start it again."""
+    def history(self, name: str = "0", *options: str) -> Child:
+        """Start a history process, or start it again with the options that it had."""
         if name not in self.histories:
             self.histories[name] = Child(
                 f"history-{name}",
-                [sys.executable, "-m", "streams", "history"],
+                [sys.executable, "-m", "streams", "history", *options],
                 log=self.config.data / f"history-{name}.log",
                 env=environment(os.environ, self.config, name),
                 cwd=CHECKOUT,

@@ -1,18 +1,21 @@
-"""The workers' metrics: what they count, and their tables in the docs."""
+"""The workers' metrics: what they count, and their tables in the docs; and how they are served."""
 
+import json
 import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 
 from streams.control_metrics import CONTROL
 from streams.folding import Folding, Keeping
+from streams.health import Watchdog
 from streams.quota_metrics import QUOTAS
 from streams.source import Folded
-from streams.worker_metrics import Metrics, WorkerCollector, serve_metrics
+from streams.worker_metrics import Metrics, WatchdogCollector, WorkerCollector, serve_status
 from tests.pools import START
 from tests.property.test_across import spend
 from tests.unit.test_partition import PLACE, a_log, fresh
@@ -115,17 +118,56 @@ def test_the_table_in_the_docs_is_the_table_of_names(
     ]
 
 
-@pytest.mark.parametrize(("role", "metrics", "worker"), WORKERS)
-def test_they_are_served_on_loopback(
-    role: str, metrics: Metrics[Any], worker: Callable[[], Folding[Any]]
-) -> None:
+def test_what_a_watchdog_sees_is_in_the_docs_too() -> None:
+    dog = Watchdog("nowhere:1")
+    text = DOCS.read_text(encoding="utf-8")
+    table = [line for line in text.splitlines() if line.startswith("| `tokenweir_worker_")]
+    assert table == [
+        f"| `{family.name}` | gauge | {family.documentation} |"
+        for family in WatchdogCollector(dog).collect()
+    ]
+
+
+@pytest.fixture
+def port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = serve_metrics(port, collector_of(metrics, worker()))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.parametrize(("role", "metrics", "worker"), WORKERS)
+def test_metrics_and_health_are_served_on_loopback(
+    role: str, metrics: Metrics[Any], worker: Callable[[], Folding[Any]], port: int
+) -> None:
+    dog = Unleashed("nowhere:1")
+    server = serve_status(port, dog, collector_of(metrics, worker()))
     try:
-        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
-            assert f"tokenweir_{role}_dead_letters_total 1.0".encode() in answer.read()
+        status, body = get(port, "/metrics")
+        assert status == 200
+        assert f"tokenweir_{role}_dead_letters_total 1.0" in body
+        assert "tokenweir_worker_healthy 1.0" in body
+        status, body = get(port, "/healthz?probe=1")
+        assert (status, json.loads(body)) == (200, {"ok": True, "problems": []})
+        dog.told = "nothing is written yet"
+        status, body = get(port, "/healthz")
+        assert (status, json.loads(body)) == (503, {"ok": False, "problems": [dog.told]})
+        assert "tokenweir_worker_healthy 0.0" in get(port, "/metrics")[1]
     finally:
         server.shutdown()
         server.server_close()
+
+
+class Unleashed(Watchdog):
+    """One that does not look by itself."""
+
+    def start(self) -> None:
+        """Stay where it is."""
+
+
+def get(port: int, path: str) -> tuple[int, str]:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
