@@ -5,7 +5,8 @@ from its rows at any moment. Nothing sleeps, and a seed tells the whole run.
 """
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from tests.pools import START, pool_with, spec, tenant
@@ -23,6 +24,7 @@ from tokenweir.records.spec import Quota, UserTerms
 from tokenweir.rows import from_rows, to_rows
 from tokenweir.spec.zones import zone_of
 
+Account = tuple[str, str, str]  # tenant, user, window
 STEP_MS = 100
 MINUTE_MS = 60_000
 LARGEST = 300  # tokens of one request
@@ -55,7 +57,6 @@ RULES = spec(
     zones=(UTC,),
 )  # fmt: skip
 TENANTS = tuple(claim.tenant for claim in RULES.entitlements)
-Account = tuple[str, str, str]  # tenant, user, window
 
 
 @dataclass
@@ -64,6 +65,8 @@ class Edge(edges.Edge):
 
     cut_until_ms: int = 0
     dead: bool = False
+    # By its id, what runs from the pot, and the accounts that it was booked to.
+    from_pot: dict[int, tuple[Request, Sequence[Account]]] = field(default_factory=dict)
 
 
 class QuotaWorld:
@@ -131,6 +134,8 @@ class QuotaWorld:
             before = request.held
             ledger.settle(edge.gate, request, own_ms, self.random.randint(0, before // 1000), 0, 0)
             self._book(request, request.held - before)
+            for account in edge.from_pot.pop(id(request), (request, ()))[1]:
+                self.admitted[account] += (request.held - before) // 1000
         asked = [each for each in edge.gate.serve(own_ms) if each.state == "admitted"]
         for name in TENANTS:
             if self.random.random() < self.load[name]:
@@ -141,7 +146,7 @@ class QuotaWorld:
         for request in asked:
             if not request.windows:  # from a pot: of the windows that it was admitted in
                 self.free[request.tenant].add(edge.gate.gateway)
-                self._book_pot(request, edge.gate.clock.at(own_ms) or 0)
+                edge.from_pot[id(request)] = request, self._book_pot(request, edge, own_ms)
             self._book(request, request.held)
             edge.running.append((self.now_ms + self.random.randint(0, 400), request))
 
@@ -152,11 +157,15 @@ class QuotaWorld:
             user = request.user if whole else ""
             self.admitted[request.tenant, user, window.window_id] += held // 1000
 
-    def _book_pot(self, request: Request, pool_ms: int) -> None:
+    def _book_pot(self, request: Request, edge: Edge, own_ms: int) -> list[Account]:
+        """Book what was taken from a pot in the windows that run; which they are."""
+        pool_ms, booked = edge.gate.clock.at(own_ms) or 0, list[Account]()
         for name, user, cycle in self.pool.quotas.accounts.keys:
             if name == request.tenant and user in ("", request.user):
-                window = calendar.window(cycle, UTC, pool_ms)
-                self.admitted[name, user, window.id] += request.held // 1000
+                account = name, user, calendar.window(cycle, UTC, pool_ms).id
+                self.admitted[account] += request.held // 1000
+                booked.append(account)
+        return booked
 
     def _send(self, edge: Edge) -> None:
         if not edge.spool or self.now_ms < edge.in_flight_until_ms:
@@ -230,6 +239,8 @@ class QuotaWorld:
                 edge.records.append((self.now_ms + STEP_MS, record))
 
     def _strike(self) -> None:
+        if not self.edges:  # all were silent for so long that they were forgotten
+            self._join()
         edge = self.random.choice(self.edges)
         match self.random.choice(("cut", "cut", "kill", "close", "load")):
             case "cut":
