@@ -141,7 +141,7 @@ async def test_decisions_go_on_within_five_seconds_of_a_kill(
 
         took_s = await until(went_on, "a decision")
         print(f"decisions went on after {took_s:.1f} s")
-        assert took_s < 10 or not full  # 5 s on a machine that has nothing else to do
+        assert took_s < 5 or not full
         await assert_totals(deployment, load)
 
 
@@ -163,7 +163,7 @@ async def test_two_workers_join_die_and_return_and_every_record_counts_once(
 
         took_s = await until(all_go_on, "decisions of all pools")
         print(f"decisions of all pools went on after {took_s:.1f} s")
-        assert took_s < 25 or not full  # 15 s on a machine that has nothing else to do
+        assert took_s < 15 or not full
         await until(folding(deployment.work("0")), "it has partitions again")
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
@@ -287,7 +287,7 @@ async def test_the_worker_survives_a_broker_that_is_killed_and_comes_back(
 
             took_s = await until(went_on, "a decision")
             print(f"decisions went on {took_s:.1f} s after the broker's return")
-            assert took_s < 30 or not full  # 20 s on a machine that has nothing else to do
+            assert took_s < 20 or not full
             await assert_totals(deployment, load)
 
 
