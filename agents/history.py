@@ -104,7 +104,8 @@ async def _first_contact(url: str, stop: asyncio.Event, watchdog: Watchdog) -> C
 
 async def _rest(stop: asyncio.Event) -> None:
     with suppress(TimeoutError):
-        await asyncio.wait_for(stop.wait(), REST_S)
+        async with asyncio.timeout(REST_S):
+            await stop.wait()
 
 
 async def _follow(
@@ -157,4 +158,5 @@ async def _work(sink: Sink, stop: asyncio.Event) -> None:
 async def _soon(work: Awaitable[object], within_s: float | None) -> None:
     """Wait for it no longer than that: with Kafka gone, nothing that asks it ever ends."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(work, within_s)
+        async with asyncio.timeout(within_s):
+            await work

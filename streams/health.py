@@ -124,8 +124,8 @@ class Watchdog:
         log = Log(self.brokers)
         while True:
             try:
-                looking = look(self.positions(), self.seen, self.now_s(), log)
-                self.seen = await asyncio.wait_for(looking, ANSWER_S)
+                async with asyncio.timeout(ANSWER_S):
+                    self.seen = await look(self.positions(), self.seen, self.now_s(), log)
                 self.looked_s = self.now_s()
             except Exception as error:  # whatever it is: it is told when it lasts
                 self.trouble = str(error) or f"no answer within {ANSWER_S:.0f} s"
@@ -136,7 +136,8 @@ class Watchdog:
 
 async def _leave(log: Log) -> None:
     with suppress(Exception):
-        await asyncio.wait_for(log.close(), ANSWER_S)
+        async with asyncio.timeout(ANSWER_S):
+            await log.close()
 
 
 def _since(age_s: float) -> str:
