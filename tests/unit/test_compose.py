@@ -66,6 +66,14 @@ def test_stores_have_health_checks_and_volumes_and_are_waited_for(compose: dict[
         assert {waits[store]["condition"] for store in waits} == {"service_healthy"}
 
 
+def test_workers_are_asked_for_their_own_health(compose: dict[str, Any]) -> None:
+    for name in ("control", "history", "quotas"):
+        service = compose["services"][name]
+        *asked, port = service["command"]
+        assert asked == [name, "--metrics-port"]
+        assert f"http://127.0.0.1:{port}/healthz" in service["healthcheck"]["test"][-1]
+
+
 def test_every_port_is_on_loopback_only(compose: dict[str, Any]) -> None:
     ports = [port for service in compose["services"].values() for port in service.get("ports", [])]
 
