@@ -158,7 +158,10 @@ def new_pool(name: str) -> Pool:
 
 
 def gathered(pool: Pool) -> Ints:
-    """All gateways' figures in one array, (gateways, 16, tenants), in the order of their names."""
+    """All gateways' figures in one array, (gateways, 16, tenants), in the order of their names.
+
+    It is made anew only after gateways have come or gone, or their tenants have changed.
+    """
     bases = [gateway.figures.base for gateway in pool.gateways.values()]
     shape = len(bases), FIGURES, len(pool.terms.names)
     whole = bases[0] if bases else None
