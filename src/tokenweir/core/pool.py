@@ -31,8 +31,10 @@ COUNTERS = (
 GAUGES = ("in_flight", "sequences", "kv_bytes", "held_tokens", "queued", "queued_tokens")
 # The rows of `Gateway.figures`.
 DEMAND, SPENT, REFUSED = range(3)
-GAUGED = {name: row for row, name in enumerate(GAUGES, 3)}
-FILLING, HELD = 3 + len(GAUGES), 3 + 2 * len(GAUGES)
+FIRST_GAUGE = REFUSED + 1
+GAUGED = {name: row for row, name in enumerate(GAUGES, FIRST_GAUGE)}
+FILLING = FIRST_GAUGE + len(GAUGES)
+HELD = FILLING + len(GAUGES)  # charged tokens that were held at the last decision
 FIGURES = HELD + 1
 NO_CAPACITY = Capacity(0, None, None)
 NORMAL = TierState()
@@ -103,14 +105,9 @@ class Gateway:
         return self._row(REFUSED)
 
     @property
-    def held(self) -> Ints:
-        """Charged tokens that were held at the last decision."""
-        return self._row(HELD)
-
-    @property
     def gauges(self) -> Ints:
         """Of the newest complete report, shape (6, tenants)."""
-        return self.figures[3:FILLING]
+        return self.figures[FIRST_GAUGE:FILLING]
 
     @property
     def filling(self) -> Ints:

@@ -20,7 +20,16 @@ from tokenweir.core.fold import (
     is_recent,
     last_sequence,
 )
-from tokenweir.core.pool import COUNTERS, FILLING, GAUGED, GAUGES, REFUSED, SPENT, Pool, gathered
+from tokenweir.core.pool import (
+    COUNTERS,
+    FILLING,
+    FIRST_GAUGE,
+    GAUGES,
+    REFUSED,
+    SPENT,
+    Pool,
+    gathered,
+)
 from tokenweir.core.terms import Ints, Terms
 from tokenweir.core.window import put_tokens, spots
 
@@ -153,7 +162,7 @@ def _entries(pool: Pool, placed: Placed, figures: Ints, heard: Sequence[int]) ->
     names = [placed.sheet.headings[number].gateway for number in heard]
     at = [places[name] * own for name in names]
     gauged, anew = _gauged(pool, names, [placed.sheet.headings[number].more for number in heard])
-    figures[[places[name] for name in anew], GAUGED[GAUGES[0]] : FILLING] = 0
+    figures[[places[name] for name in anew], FIRST_GAUGE:FILLING] = 0
     count = [begins[number + 1] - begins[number] for number in heard]
     of_row = np.array((at, gauged), dtype=np.int64).repeat(count, axis=1)
     rows = _rows(begins, heard)
@@ -191,7 +200,7 @@ def _gauged(
     rows = [0] * len(names)
     for places in complete.values():
         for place in places:
-            rows[place] = GAUGED[GAUGES[0]]
+            rows[place] = FIRST_GAUGE
     for name, places in filling.items():
         pool.gateways[name].more = True
         for place in places:
