@@ -19,23 +19,8 @@ from tokenweir.records.journal import (
 )
 from tokenweir.records.spec import CLASSES
 
-# The rows of `Shown.values`, in the order of the record's columns.
-VALUES = (
-    "baseline",
-    "demand",
-    "rate",
-    "used",
-    "weight",
-    "floor",
-    "grant",
-    "leased",
-    "debt",
-    "refused",
-    "refused_tokens",
-    "queued",
-    "spent",
-    "borrowed",
-)
+# The rows of `Shown.values`: the record's columns between the classes and what may be occupied.
+VALUES = tuple(TenantFigures.__dataclass_fields__)[2:-2]
 # Who has nothing of these is idle.
 ACTIVE = np.array(
     [*map(VALUES.index, ("demand", "used", "grant", "leased", "debt", "refused"))], dtype=np.int64
