@@ -1,6 +1,5 @@
 """Prometheus metrics and the health of a worker, read when they are asked for."""
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -142,7 +141,7 @@ def _with_health(watchdog: Watchdog, others: WSGIApplication) -> WSGIApplication
         if environ["PATH_INFO"] != "/healthz":
             return others(environ, start)
         found = watchdog.health()
-        body = json.dumps({"ok": found.ok, "problems": found.problems}).encode()
+        body = found.body()
         status = "200 OK" if found.ok else "503 Service Unavailable"
         start(status, [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
         return [body]

@@ -1,5 +1,6 @@
 """Is a gateway well? A pure function of what it shows of itself."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -44,6 +45,10 @@ class Health:
     def ok(self) -> bool:
         """Nothing is wrong."""
         return not self.problems
+
+    def body(self, **named: str) -> bytes:
+        """What `/healthz` answers with, as JSON; `named` says whose health it is."""
+        return json.dumps({"ok": self.ok, **named, "problems": self.problems}).encode()
 
 
 LIMITS = Limits()

@@ -7,7 +7,6 @@ The standard library's server in a thread of its own: it answers, and in red, al
 gateway's event loop is blocked, which a server on that loop could not; and it needs no package.
 """
 
-import json
 from collections.abc import Callable
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -92,8 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _health(gateway: Shown, limits: Limits, _: str) -> Answer:
     found = health_of(gateway, limits)
-    body = {"ok": found.ok, "gateway": gateway.id, "problems": found.problems}
-    return 200 if found.ok else 503, "application/json", json.dumps(body).encode()
+    return 200 if found.ok else 503, "application/json", found.body(gateway=gateway.id)
 
 
 def _metrics(gateway: Shown) -> Page:
