@@ -4,8 +4,6 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import pytest
 
@@ -16,6 +14,7 @@ from tests.broker.load import Load
 from tests.broker.test_control import POOLS, assert_totals, at_work, folding
 from tests.broker.test_history_agent import GRACE_S, PARTITIONS, Site, site_on
 from tests.broker.test_history_agent import POOLS as TWO_POOLS
+from tests.loopback import get
 from tokenweir.records.journal import DecisionEntry
 from tokenweir.topics import partition_of
 
@@ -28,18 +27,9 @@ STORED = """
 """
 
 
-def _answered(port: int) -> tuple[int, bytes]:
-    try:
-        with urlopen(f"http://127.0.0.1:{port}/healthz", timeout=60) as answer:
-            return answer.status, answer.read()
-    except HTTPError as error:
-        with error:
-            return error.code, error.read()
-
-
 async def problems(port: int) -> list[str]:
     """What a worker says of its health; nothing when it is well."""
-    status, body = await asyncio.to_thread(_answered, port)
+    status, body = await asyncio.to_thread(get, port, "/healthz")
     found = json.loads(body)
     assert found["ok"] == (status == 200) == (not found["problems"])
     return list(found["problems"])

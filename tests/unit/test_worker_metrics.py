@@ -5,8 +5,6 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import pytest
 
@@ -16,6 +14,7 @@ from streams.health import Watchdog
 from streams.quota_metrics import QUOTAS
 from streams.source import Folded
 from streams.worker_metrics import Metrics, WatchdogCollector, WorkerCollector, serve_status
+from tests.loopback import get
 from tests.pools import START
 from tests.property.test_across import spend
 from tests.unit.test_partition import PLACE, a_log, fresh
@@ -162,12 +161,3 @@ class Unleashed(Watchdog):
 
     def start(self) -> None:
         """Stay where it is."""
-
-
-def get(port: int, path: str) -> tuple[int, str]:
-    try:
-        with urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
-            return answer.status, answer.read().decode()
-    except HTTPError as error:
-        with error:
-            return error.code, error.read().decode()

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import pytest
 
+from tests.loopback import get
 from tests.unit.gateway.made import EPOCH_MS, POOL, give
 from tokenweir.gateway import Gateway
 from tokenweir.gateway.health import Limits, health_of
@@ -140,15 +139,6 @@ def test_limits_are_a_value(gateway: Gateway, clock: Clock) -> None:
 def port(gateway: Gateway) -> Iterator[int]:
     with StatusServer(gateway, port=0) as server:
         yield server.port
-
-
-def get(port: int, path: str) -> tuple[int, str]:
-    try:
-        with urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
-            return answer.status, answer.read().decode()
-    except HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
 
 
 def test_healthz_answers_503_with_the_problems_and_200_without(gateway: Gateway, port: int) -> None:

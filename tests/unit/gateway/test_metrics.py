@@ -9,8 +9,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.loopback import get
 from tests.unit.gateway.made import EPOCH_MS, POOL, ask, give, settle
-from tests.unit.gateway.test_health import Clock, get
+from tests.unit.gateway.test_health import Clock
 from tokenweir.gateway import Gateway
 from tokenweir.gateway.metrics import METRICS, GatewayCollector, Metric, Name
 from tokenweir.gateway.pool import PoolGate
